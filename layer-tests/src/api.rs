@@ -68,6 +68,18 @@ impl Api {
         }
     }
 
+    /// vkstash_set_background_mode: the result, and whether further measurements are desired.
+    pub fn set_background_mode(&self, mode: u32, action: u32, event: i32) -> (i32, u32) {
+        type SetMode = unsafe extern "C" fn(u32, u32, i32, *mut u32) -> i32;
+        let mut further = 0;
+        // SAFETY: the header declares the function so; the number is on this stack.
+        let result = unsafe {
+            let function: SetMode = transmute(self.function("vkstash_set_background_mode"));
+            function(mode, action, event, &mut further)
+        };
+        (result, further)
+    }
+
     /// vkstash_get_cache_statistics of what is compiled.
     pub fn statistics(&self) -> Statistics {
         type Statistic = unsafe extern "C" fn(u32, *mut Statistics) -> i32;

@@ -58,4 +58,5 @@ mod traces;
 mod translating;
 mod translators;
 mod validation;
+mod verdicts;
 mod waits;

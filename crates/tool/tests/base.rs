@@ -32,7 +32,9 @@ fn build(sandbox: &Sandbox, from: &Path, base: &Path, more: &[&str]) -> Output {
 fn artifacts(sandbox: &Sandbox, base: &Path, name: &str) -> Vec<Vec<u8>> {
     let own = sandbox.path("own");
     let run = RunName::of_this_process();
-    let stash = Stash::open_in_run(&own, vec![base.to_owned()], &app(name), run, None, None).unwrap();
+    // A program waits 15 ms for a base.
+    let long = Some(Duration::from_secs(600));
+    let stash = Stash::open_in_run(&own, vec![base.to_owned()], &app(name), run, long, long).unwrap();
     let device = stash.device(&header()).unwrap();
     let mut payload = Vec::new();
     let mut found = Vec::new();

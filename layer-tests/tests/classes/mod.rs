@@ -26,7 +26,7 @@ mod queries;
 mod ray_tracing;
 mod rays;
 mod rebuilt;
-mod rig;
+pub mod rig;
 mod state;
 mod two_drivers;
 

@@ -208,3 +208,61 @@ fn every_kind_of_group_is_served_with_the_same_handles() {
         }
     });
 }
+
+/// The step: libraries, and links of them that must not be compiled, in 32 orders on devices of their own. Returns the
+/// results; null without ray tracing.
+fn link(_: &Value) -> Value {
+    let fail_on = vk::PipelineCreateFlags::FAIL_ON_PIPELINE_COMPILE_REQUIRED;
+    let mut all = Vec::new();
+    for order in 0..32 {
+        let Some(rays) = Rays::new(Rig::with(Options::default())) else { return Value::Null };
+        let has = |bit: u32| order & 1 << bit != 0;
+        let cache = if has(0) { rays.rig.device.cache(&[]) } else { vk::PipelineCache::null() };
+        // No order has the shaders of another.
+        let of = |value: u32| match has(1) {
+            true => rays.groups(100 * order + value),
+            false => rays.plain(100 * order + value),
+        };
+        let none = vk::RayTracingPipelineCreateInfoKHR::default()
+            .max_pipeline_ray_recursion_depth(1)
+            .layout(rays.layout);
+        let own = || if has(2) { of(3) } else { none };
+        let (mut results, mut made) = (Vec::new(), Vec::new());
+        let mut make = |info| {
+            let (result, pipeline) = rays.make(cache, info);
+            results.push(result.as_raw());
+            made.push(pipeline);
+            pipeline
+        };
+        let (first, second) = (make(rays.library(of(1))), make(rays.library(of(2))));
+        if has(3) {
+            make(of(3));
+        }
+        if has(4) {
+            make(rays.linked(own(), &[first]));
+        }
+        make(rays.linked(own(), &[first]).flags(fail_on));
+        make(rays.linked(own(), &[first, second]).flags(fail_on));
+        make(rays.linked(own(), &[first, second]));
+        make(rays.linked(own(), &[first, second]).flags(fail_on));
+        make(rays.linked(own(), &[second, first]).flags(fail_on));
+        let library = rays.library(of(1));
+        make(library.flags(library.flags | fail_on));
+        rays.destroy(&made);
+        rays.rig.device.destroy_cache(cache);
+        all.push(results);
+    }
+    json!(all)
+}
+
+/// Who must not wait for a compile gets what the driver has, and nothing less because of the layer.
+#[test]
+fn links_that_may_not_be_compiled_are_answered_as_without_the_layer() {
+    scenario(&[("link", link)], |scenario| {
+        let Some(env) = scenario.on(Driver::Radv) else { return };
+        let alone = scenario.run_ok::<Value>("link", &env.clone().without_layer(), &()).value;
+        let with = scenario.run_ok::<Value>("link", &env, &());
+        assert_eq!(with.value, alone, "{:?}", with.reports.counters());
+        assert!(alone.to_string().contains("[0,0,0,1000297000"), "some are found, others are not: {alone}");
+    });
+}

@@ -27,6 +27,10 @@ impl Caches {
         let devices = run.into_iter().flat_map(|run| &run.reports).flat_map(|report| &report.devices);
         let variable = |name: &str| std::env::var(name).ok();
         let caches: Vec<_> = devices.map(|device| DriverCache::of(device.driver_id, &variable)).collect();
+        Caches::among(&caches, are_new)
+    }
+
+    fn among(caches: &[DriverCache], are_new: bool) -> Caches {
         if caches.contains(&DriverCache::Enabled) {
             if are_new { Caches::Empty } else { Caches::Warm }
         } else if caches.contains(&DriverCache::Disabled) {
@@ -59,4 +63,20 @@ pub(super) struct Comparison {
     /// Of the last run with a filled stash.
     pub(super) pipelines: Pipelines,
     pub(super) remarks: Vec<Remark>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn caches_are_called_warm_or_empty_only_where_a_driver_has_one() {
+        use DriverCache::{Disabled, Enabled, Unknown};
+        let among = |caches: &[DriverCache]| [false, true].map(|are_new| Caches::among(caches, are_new));
+        assert_eq!(among(&[Enabled]), [Caches::Warm, Caches::Empty]);
+        assert_eq!(among(&[Disabled, Enabled]), [Caches::Warm, Caches::Empty]);
+        assert_eq!(among(&[Unknown, Disabled]), [Caches::Disabled; 2]);
+        assert_eq!(among(&[Unknown]), [Caches::Unknown; 2]);
+        assert_eq!(among(&[]), [Caches::Unknown; 2]);
+    }
 }
