@@ -33,6 +33,7 @@ mod small;
 mod states;
 mod stress;
 mod table;
+mod usual;
 mod widths;
 
 use std::process::ExitCode;
@@ -86,6 +87,7 @@ fn run(options: &Options) -> Result<(), Failure> {
     let tables = match &options.command {
         Command::Figures(figures) => figures::run(&runner, figures, common.rounds)?,
         Command::Nvidia(nvidia) => nvidia::run(&runner, nvidia, common.rounds.unwrap_or(3))?,
+        Command::Usual(usual) => usual::run(&runner, usual, common.rounds.unwrap_or(5))?,
         Command::Parked(on) => parked::run(&runner, on, common.rounds.unwrap_or(5))?,
         Command::Busy(on) => busy::run(&runner, on, common.rounds.unwrap_or(30))?,
         Command::Loaded(on) => loaded::run(&runner, on, common.rounds.unwrap_or(10))?,

@@ -1,6 +1,6 @@
 //! The benchmark's command line.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -32,6 +32,9 @@ pub(crate) enum Command {
     States(States),
     /// The habits of six engines, with and without the layer, over a cold and a warm disk cache of the driver.
     Engines(Engines),
+    /// A user's runs from the first one on, over the driver's warm cache and at default settings, with and without the
+    /// layer: in each cache habit, and at each pace of asking.
+    Usual(Usual),
     /// Pipelines that background work finishes before the program asks for them.
     Parked(OnDriver),
     /// What busy workers cost the program: a thread that computes, and its own creation calls.
@@ -68,6 +71,93 @@ pub(crate) enum Command {
     /// Whether the driver takes cache data of a device that enables other features or extensions, each toggled by itself:
     /// how many of how many. Needs neither the layer nor modules, nor anything else than the loader and the driver.
     Siblings(Siblings),
+}
+
+#[derive(Args)]
+pub(crate) struct Usual {
+    /// The driver; default: RADV's null device.
+    #[arg(long, value_enum)]
+    pub(crate) driver: Option<Driver>,
+    /// The caches that the program passes.
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "HABIT")]
+    #[arg(default_values_t = [ProgramHabit::None, ProgramHabit::Fresh, ProgramHabit::Shared, ProgramHabit::Loaded])]
+    pub(crate) habits: Vec<ProgramHabit>,
+    /// How fast the program asks.
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "PACE")]
+    #[arg(default_values_t = [Pace::AtOnce, Pace::Pause, Pace::Gap100, Pace::Gap500])]
+    pub(crate) paces: Vec<Pace>,
+    /// Runs of each user with the layer, beside as many without it.
+    #[arg(long, value_name = "N", default_value_t = 12)]
+    pub(crate) runs: usize,
+}
+
+/// What a program passes as pipelineCache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ProgramHabit {
+    /// VK_NULL_HANDLE: DXVK, vkd3d-proton, llama.cpp.
+    None,
+    /// A new one for each pipeline, whose data it reads.
+    Fresh,
+    /// One for all, empty at the start.
+    Shared,
+    /// One for all, loaded from a file and written back.
+    Loaded,
+}
+
+impl ProgramHabit {
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            ProgramHabit::None => "the program passes no cache",
+            ProgramHabit::Fresh => "the program passes a new cache for each pipeline",
+            ProgramHabit::Shared => "the program passes one cache",
+            ProgramHabit::Loaded => "the program passes a cache that it has loaded from a file",
+        }
+    }
+
+    /// For the client.
+    pub(crate) fn argument(self, file: &Path) -> String {
+        match self {
+            ProgramHabit::None => "none".to_owned(),
+            ProgramHabit::Fresh => "fresh-read".to_owned(),
+            ProgramHabit::Shared => "shared".to_owned(),
+            ProgramHabit::Loaded => format!("file:{}", file.display()),
+        }
+    }
+}
+
+/// How fast a program asks for its pipelines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Pace {
+    /// As fast as it can.
+    AtOnce,
+    /// After 400 ms, as fast as it can.
+    Pause,
+    /// Every 100 us.
+    Gap100,
+    /// Every 500 us.
+    Gap500,
+}
+
+impl Pace {
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Pace::AtOnce => "as fast as it can",
+            Pace::Pause => "after 400 ms",
+            Pace::Gap100 => "every 100 us",
+            Pace::Gap500 => "every 500 us",
+        }
+    }
+
+    /// For the client.
+    pub(crate) fn arguments(self) -> Vec<String> {
+        let words: &[&str] = match self {
+            Pace::AtOnce => &[],
+            Pace::Pause => &["--pause-ms", "400"],
+            Pace::Gap100 => &["--gap-us", "100"],
+            Pace::Gap500 => &["--gap-us", "500"],
+        };
+        words.iter().map(|&word| word.to_owned()).collect()
+    }
 }
 
 #[derive(Args)]
