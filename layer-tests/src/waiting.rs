@@ -26,7 +26,17 @@ pub fn tasks(trace: &Path, name: &str) -> usize {
 
 /// The threads of this process that are workers of background work.
 pub fn own_workers() -> usize {
+    names_of_threads().filter(|name| ["vkstash-worker", "vkstash-urgent"].contains(&name.trim_end())).count()
+}
+
+/// The threads of this process that have not given themselves a name yet: they have that of the thread that has started
+/// them, which is the calling one.
+pub fn unnamed_threads() -> usize {
+    let own = std::fs::read_to_string("/proc/thread-self/comm").expect("this thread has a name");
+    names_of_threads().filter(|name| *name == own).count().saturating_sub(1)
+}
+
+fn names_of_threads() -> impl Iterator<Item = String> {
     let threads = std::fs::read_dir("/proc/self/task").expect("this process has threads");
-    let names = threads.flatten().flat_map(|thread| std::fs::read_to_string(thread.path().join("comm")));
-    names.filter(|name| ["vkstash-worker", "vkstash-urgent"].contains(&name.trim_end())).count()
+    threads.flatten().flat_map(|thread| std::fs::read_to_string(thread.path().join("comm")))
 }

@@ -1,7 +1,6 @@
 //! What background work makes ahead: the plan, where the stash is read later than the device is created, and how far
 //! workers go through it.
 
-use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -11,7 +10,7 @@ use vkstash_layer_tests::env::Driver;
 use vkstash_layer_tests::suite::run;
 use vkstash_layer_tests::test_driver::TestDriver;
 use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions};
-use vkstash_layer_tests::waiting::PATIENCE;
+use vkstash_layer_tests::waiting::until;
 use vkstash_layer_tests::work::{self, Done, Work};
 
 const COUNT: u64 = 8;
@@ -20,21 +19,18 @@ fn work() -> Work {
     Work { count: COUNT as u32, ..Work::default() }
 }
 
-/// How many pipelines workers have begun to make.
-fn parked(trace: &Path) -> usize {
-    let text = std::fs::read_to_string(trace).unwrap_or_default();
-    text.lines().filter(|line| line.contains("\"name\":\"park\"")).count()
-}
-
-/// Creates a device, and destroys it once workers have made everything.
-fn waits(input: &Value) -> Value {
-    let trace: PathBuf = serde_json::from_value(input.clone()).unwrap();
+/// Creates a device, and destroys it once workers have called the driver for everything.
+fn waits(_: &Value) -> Value {
     let instance = Instance::new(&InstanceOptions::default()).unwrap();
+    let driver = TestDriver::open();
     let _device = Device::new(&instance, &work().device_options()).unwrap();
-    let began = Instant::now();
-    while parked(&trace) <= COUNT as usize && began.elapsed() < PATIENCE {
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    let mut made = 0;
+    until("workers make everything", || {
+        let record = driver.take_record();
+        let calls = record["calls"].as_array().unwrap().iter();
+        made += calls.filter(|call| call["command"] == "vkCreateComputePipelines").count() as u64;
+        made >= COUNT
+    });
     json!(null)
 }
 
@@ -44,9 +40,8 @@ fn what_is_read_after_the_time_for_opening_is_parked_as_well() {
         let env = scenario.on(Driver::Test(json!({}))).unwrap();
         (0..2).for_each(|_| drop(run(scenario, &env, &work())));
         for round in 0..5 {
-            let trace = scenario.folder().join(format!("{round}.json"));
-            let env = env.clone().var("VKSTASH_BACKGROUND_WORKERS", "2").var("VKSTASH_TRACE", &trace);
-            let ended = scenario.run_ok::<Value>("waits", &env.var("VKSTASH_OPEN_MS", "0"), &trace);
+            let env = env.clone().var("VKSTASH_BACKGROUND_WORKERS", "2").var("VKSTASH_OPEN_MS", "0");
+            let ended = scenario.run_ok::<Value>("waits", &env, &());
             let counters = ended.reports.counters();
             assert!(ended.reports.refused().contains_key("put_off"), "{:?}", ended.reports.refused());
             assert_eq!(ended.reports.sum("parked_unasked"), COUNT, "{round}: {counters:?}");

@@ -72,8 +72,8 @@ fn moved_up(fd: OwnedFd) -> Result<OwnedFd, Errno> {
     moved
 }
 
-/// A descriptor that is kept for longer than one call. Before anything is changed through it, and before it is closed,
-/// it is compared with the file that was opened. Reads do not compare, because what is read is verified. If a program
+/// A descriptor, for one read or for the whole run. Before anything is changed through it, and before it is closed, it
+/// is compared with the file that was opened. Reads do not compare, because what is read is verified. If a program
 /// closes and opens a file between the comparison and the call, this does not help.
 #[derive(Debug)]
 pub struct Descriptor {
@@ -136,43 +136,13 @@ impl Drop for Descriptor {
     }
 }
 
-/// A descriptor for a few reads. It is never compared, and nothing can be changed through it.
-pub struct Brief(ManuallyDrop<OwnedFd>);
-
-impl Brief {
-    /// Takes over a descriptor that was just opened.
-    pub fn new(fd: OwnedFd) -> Result<Brief, Errno> {
-        moved_up(fd).map(|fd| Brief(ManuallyDrop::new(fd)))
-    }
-
-    /// Turns it into a descriptor that is kept.
-    pub fn keep(self) -> Result<Descriptor, Errno> {
-        let mut this = ManuallyDrop::new(self);
-        // SAFETY: the value is neither used nor dropped after this.
-        Descriptor::new(unsafe { ManuallyDrop::take(&mut this.0) })
-    }
-}
-
-impl Drop for Brief {
-    fn drop(&mut self) {
-        // SAFETY: the field is not used after this.
-        close(unsafe { ManuallyDrop::take(&mut self.0) });
-    }
-}
-
-impl AsFd for Brief {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
-}
-
 /// Such files are shorter.
 const LONGEST_SYSTEM_FILE: usize = 1 << 16;
 
 /// The content of a small file that the system makes. What stands in its place, in a container, is not waited for.
 pub(crate) fn read_system_file(path: &CStr) -> Result<String, Errno> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let file = Brief::new(open(path, flags, Mode::empty())?)?;
+    let file = Descriptor::new(open(path, flags, Mode::empty())?)?;
     let (mut bytes, mut block) = (Vec::new(), [0; 1024]);
     while bytes.len() < LONGEST_SYSTEM_FILE {
         match rustix::io::read(&file, &mut block)? {
@@ -217,24 +187,8 @@ mod tests {
         assert_eq!(left.metadata().unwrap().len(), 4);
     }
 
-    /// The standard library would end this process.
     #[test]
-    fn what_the_program_closes_during_one_read_ends_nothing() {
-        let folder = tempfile::tempdir().unwrap();
-        let kept = descriptor(&folder.path().join("kept"));
-        // Nothing else in this program uses so high a number.
-        let high = fcntl_dupfd_cloexec(&kept, 950).unwrap();
-        let number = high.as_raw_fd();
-        let brief = Brief::new(high).unwrap();
-        // SAFETY: the descriptor belongs to this test.
-        assert_eq!(unsafe { libc::close(number) }, 0);
-        assert_eq!(brief.keep().map(drop), Err(Errno::BADF));
-        let high = fcntl_dupfd_cloexec(&kept, 950).unwrap();
-        assert_eq!(high.as_raw_fd(), number);
-        let brief = Brief::new(high).unwrap();
-        // SAFETY: the descriptor belongs to this test.
-        assert_eq!(unsafe { libc::close(number) }, 0);
-        drop(brief);
+    fn small_files_of_the_system_are_read_and_endless_ones_are_not() {
         assert_eq!(read_system_file(c"/proc/self/comm").unwrap().lines().count(), 1);
         assert_eq!(read_system_file(c"/dev/zero"), Err(Errno::FBIG));
     }

@@ -13,7 +13,7 @@ use rustix::fs::{self, AtFlags, FlockOperation, Mode, OFlags, Stat, StatVfs, Tim
 use rustix::io::Errno;
 use rustix::path::Arg;
 
-use crate::base::descriptor::{Brief, Descriptor};
+use crate::base::descriptor::Descriptor;
 use crate::base::{owner, signals};
 #[cfg(test)]
 use crate::disk::faults;
@@ -52,12 +52,6 @@ pub fn openat(
     Descriptor::new(fs::openat(folder, name, flags, mode)?)
 }
 
-/// Opens a file for one read.
-pub(crate) fn open_briefly(folder: impl AsFd, name: impl Arg, flags: OFlags) -> Result<Brief, Errno> {
-    ask(Op::Open)?;
-    Brief::new(fs::openat(folder, name, flags, Mode::empty())?)
-}
-
 pub(crate) fn mkdirat(folder: impl AsRef<Descriptor>, name: &str, mode: Mode) -> Result<(), Errno> {
     ask(Op::MakeFolder)?;
     fs::mkdirat(folder.as_ref().still()?, name, mode)
@@ -87,7 +81,7 @@ pub(crate) fn list_until(
     }
     ask(Op::List)?;
     // Opened again, because the position belongs to the open file.
-    let listed = Brief::new(fs::openat(folder, c".", LISTED, Mode::empty())?)?;
+    let listed = Descriptor::new(fs::openat(folder, c".", LISTED, Mode::empty())?)?;
     let mut buffer = [MaybeUninit::uninit(); 8192];
     let mut entries = fs::RawDir::new(listed, &mut buffer);
     let mut names = Vec::new();

@@ -474,24 +474,20 @@ impl Segment {
         if let Some(fd) = self.descriptor() {
             return read_at(fd, buffer, length, offset);
         }
-        use rustix::fs::OFlags;
+        use rustix::fs::{Mode, OFlags};
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-        let file = disk::open_briefly(&*self.folder, self.name.as_str(), flags)?;
+        let file = disk::openat(&*self.folder, self.name.as_str(), flags, Mode::empty())?;
         read_at(&file, buffer, length, offset)?;
-        self.stay_open_if_room(|| file.keep().ok());
+        self.keep(file);
         Ok(())
     }
 
+    /// Stays open if there is room.
     pub(crate) fn keep(&self, fd: Descriptor) {
-        self.stay_open_if_room(|| Some(fd));
-    }
-
-    fn stay_open_if_room(&self, fd: impl FnOnce() -> Option<Descriptor>) {
-        let has_room = OPEN.fetch_add(1, Ordering::Relaxed) < MAX_OPEN;
-        match has_room.then(fd).flatten() {
+        match OPEN.fetch_add(1, Ordering::Relaxed) < MAX_OPEN {
             // If another thread has set it first, dropping the value reduces the count again.
-            Some(fd) => drop(self.fd.set(OpenFile(fd))),
-            None => _ = OPEN.fetch_sub(1, Ordering::Relaxed),
+            true => drop(self.fd.set(OpenFile(fd))),
+            false => _ = OPEN.fetch_sub(1, Ordering::Relaxed),
         }
     }
 }
