@@ -1,10 +1,10 @@
 # https://just.systems; each recipe is one command that works without just.
 
-# Format, lints and the unit tests of all crates, but for those of the store that try every byte: under a minute once built.
+# Format, lints and the unit tests of all crates, but for those that try every byte, or many processes: under a minute once built.
 check:
     cargo fmt --all --check
     cargo clippy --workspace --all-targets -- -D warnings
-    cargo nextest run --workspace --profile quick --test-threads 4
+    cargo nextest run --workspace --lib --bins --test sources --profile quick --test-threads 6
 
 # All checks, as in CI.
 test:

@@ -15,8 +15,6 @@ pub struct Policy {
     /// Complete pipelines are entries of the driver's caches as a whole: it has none whose shaders it has met only in
     /// different pipelines.
     pub whole_pipelines: bool,
-    /// A pipeline is made faster from its binaries than from a cache that holds just it.
-    pub prefers_binaries: bool,
     /// How many threads at a time are let into the driver with served calls; None: any number.
     pub served_width: Option<u32>,
     /// The bind points of pipelines whose cache data the driver takes, too, if it was made on a device that enables other
@@ -52,7 +50,6 @@ const UNKNOWN: Policy = Policy {
     free_recording: false,
     dear_disk_beside_cache: false,
     whole_pipelines: false,
-    prefers_binaries: false,
     served_width: None,
     siblings: &[],
     fewest_parked: 0,
@@ -66,7 +63,6 @@ const UNKNOWN: Policy = Policy {
 pub fn of(driver: vk::DriverId) -> Policy {
     match driver {
         // A warm disk cache costs 60 to 80 us with NULL and 65 to 71 us with a cache passed.
-        // A binary is taken 1.4 times as fast as a blob.
         // Statistics are answered as by what was compiled; with internal representations no cache is looked into
         // (classes/later_calls.rs).
         // Its cache keys are of whole pipelines, but for ray tracing (`vkstash-states --state shaders`).
@@ -77,7 +73,6 @@ pub fn of(driver: vk::DriverId) -> Policy {
         vk::DriverId::MESA_RADV => Policy {
             free_recording: true,
             whole_pipelines: true,
-            prefers_binaries: true,
             siblings: EVERY_BIND_POINT,
             fewest_parked: 16,
             writes_what_is_loaded: true,
@@ -86,7 +81,6 @@ pub fn of(driver: vk::DriverId) -> Policy {
         },
         // A warm disk cache costs 0.06 to 0.08 ms with NULL and 0.56 to 1.7 ms with any cache passed, a served call
         // 0.07 to 0.09 ms.
-        // A blob is taken 1.2 to 1.4 times as fast as a binary.
         // Blobs with statistics are taken.
         // With 16 threads in the driver a served call takes 2.1 ms, with 4 at a time 0.7 ms, the wait included, and all
         // pipelines are there in 0.46 of the time (`vkstash-bench widths`).

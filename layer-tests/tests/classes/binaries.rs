@@ -1,4 +1,4 @@
-//! Artifacts made of pipeline binaries: with VKSTASH_BINARIES, and in programs that enabled the extension themselves.
+//! Artifacts made of pipeline binaries, with VKSTASH_BINARIES: whether the layer or the program enabled the extension.
 
 use std::ffi::c_void;
 use std::fs;
@@ -6,7 +6,7 @@ use std::fs;
 use ash::vk;
 use serde_json::{Value, json};
 use vkstash_layer_tests::child::scenario;
-use vkstash_layer_tests::env::Driver;
+use vkstash_layer_tests::env::{Driver, Env};
 use vkstash_layer_tests::suite::device_segments;
 use vkstash_layer_tests::test_driver::TestDriver;
 use vkstash_layer_tests::vulkan::{binaries, spirv};
@@ -100,8 +100,7 @@ fn a_device_with_a_structure_that_no_digest_covers_is_served_by_blobs() {
                     let Some(env) = scenario.on(driver.clone()) else { continue };
                     let what = format!("{} {unhashed} {own}", driver.name());
                     let env = env.stash(scenario.folder().join(format!("stash {what}")));
-                    let env =
-                        if own { env } else { env.var("VKSTASH_BINARIES", "1") }.var("VKSTASH_LOG", "info");
+                    let env = env.var("VKSTASH_BINARIES", "1").var("VKSTASH_LOG", "info");
                     let input = json!({ "own": own, "unhashed": unhashed });
                     let without =
                         scenario.run_ok::<Value>("make", &env.clone().without_layer(), &input).value;
@@ -126,24 +125,47 @@ fn a_device_with_a_structure_that_no_digest_covers_is_served_by_blobs() {
     });
 }
 
+/// A layer below that wraps handles and does not know the extension would give the driver its own handles.
 #[test]
-fn a_program_that_enables_the_extension_is_served_by_binaries_where_they_are_faster() {
-    scenario(&[("make", make)], |scenario| {
-        let Some(env) = scenario.on(Driver::Radv) else { return };
-        let input = json!({ "own": true });
-        let cold = scenario.run_ok::<Value>("make", &env, &input);
-        let warm = scenario.run_ok::<Value>("make", &env, &input);
-        assert_eq!(warm.value, cold.value);
-        let made = cold.value.as_array().unwrap().len() as u64;
-        assert_eq!(warm.reports.sum("served_by_binary"), made, "{:?}", warm.reports.counters());
+fn a_program_that_enables_the_extension_and_uses_no_command_of_it_has_none_used() {
+    scenario(&[("make", make), ("calls", calls)], |scenario| {
+        let test = Driver::Test(json!({ "pipeline_binary": true, "api_version": "1.4" }));
+        for driver in [Driver::Radv, test] {
+            let Some(env) = scenario.on(driver.clone()) else { continue };
+            let env = env.stash(scenario.folder().join(format!("stash {}", driver.name())));
+            let input = json!({ "own": true });
+            let cold = scenario.run_ok::<Value>("make", &env, &input);
+            let warm = scenario.run_ok::<Value>("make", &env, &input);
+            assert_eq!(warm.value, cold.value);
+            let (made, counters) = (cold.value.as_array().unwrap().len() as u64, warm.reports.counters());
+            assert_eq!(warm.reports.sum("served"), made, "{counters:?}");
+            assert_eq!(warm.reports.sum("served_by_binary"), 0, "{counters:?}");
+            if matches!(driver, Driver::Test(_)) {
+                let called = |env: &Env| scenario.run_ok::<Vec<String>>("calls", env, &input).value;
+                assert_eq!(called(&env), Vec::<String>::new());
+                let env = env.stash(scenario.folder().join("asked for")).var("VKSTASH_BINARIES", "1");
+                assert!(!called(&env).is_empty(), "the same program, where the user asks for binaries");
+            }
+        }
     });
+}
+
+/// [`make`], and the commands of the extension that reached the driver.
+fn calls(input: &Value) -> Value {
+    let driver = TestDriver::open();
+    make(input);
+    let record = driver.take_record();
+    let names = record["calls"].as_array().unwrap().iter().map(|call| call["command"].as_str().unwrap());
+    let of_extension = ["PipelineBinar", "PipelineKey", "CapturedPipeline"];
+    json!(names.filter(|name| of_extension.iter().any(|part| name.contains(part))).collect::<Vec<_>>())
 }
 
 #[test]
 fn binaries_that_are_evicted_after_they_were_served_count_as_a_loss() {
     scenario(&[("make", make)], |scenario| {
         let Some(env) = scenario.on(Driver::Radv) else { return };
-        let input = json!({ "own": true });
+        let env = env.var("VKSTASH_BINARIES", "1");
+        let input = json!({});
         let cold = scenario.run_ok::<Value>("make", &env, &input);
         assert_eq!(cold.reports.sum("served_before"), 0);
         let artifacts = device_segments(&env.stash_folder());

@@ -101,7 +101,7 @@ impl Wanted {
         }
         // SAFETY: the caller's contract.
         let unhashed = unsafe { DeviceConfiguration::unhashed(info) };
-        if let Some(s_type) = unhashed.filter(|_| binaries == Some(true) || config.binaries) {
+        if let Some(s_type) = unhashed.filter(|_| config.binaries) {
             log::init();
             let name = device_structures::name(s_type);
             tracing::info!("no pipeline binaries on a device with a structure that is not hashed: {name}");

@@ -24,7 +24,6 @@ use crate::state::device_configuration::DeviceConfiguration;
 use crate::state::dispatch::{DeviceTable, device_resolver, instance_resolver};
 use crate::state::instance::{self, Instance, PhysicalDevice};
 use crate::state::live_devices::{self, Entry};
-use crate::state::policy;
 use crate::state::process;
 use crate::state::switches::{self, CacheKinds};
 use changes::{Changed, Enabled, Wanted};
@@ -207,9 +206,9 @@ unsafe fn register(
         let decided = Decided {
             cache_control: enabled.cache_control,
             identifiers: wanted.identifiers,
-            binaries: enabled.binaries
-                && wanted.hashed
-                && (instance.config.binaries || policy::of(known.driver).prefers_binaries),
+            // Only the user knows whether a layer below lets through what the program itself does not use: one that
+            // wraps handles and does not know the extension gives the driver its own in the extension's structures.
+            binaries: enabled.binaries && wanted.hashed && instance.config.binaries,
             configuration: DeviceConfiguration::read(info, &instance.application),
             calls_back,
         };
