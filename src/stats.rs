@@ -43,6 +43,10 @@ counters! {
     Parked => "parked",
     /// Pipelines that background work finished and the program did not ask for in time: they were destroyed.
     ParkedUnasked => "parked_unasked",
+    /// Of [`Count::Parked`], the ones that background work had of the driver's own caches, without an artifact.
+    ParkedFound => "parked_found",
+    /// Pipelines that background work asked the driver for, and that its own caches had no longer.
+    FoundNoMore => "found_no_more",
     /// Pipelines that background work could not make ahead.
     ParkingFailed => "parking_failed",
     /// Pipelines made with an artifact on a device that cannot confirm that it was taken.

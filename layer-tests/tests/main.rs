@@ -37,6 +37,7 @@ mod own_threads;
 mod ownership;
 mod parked;
 mod parked_ends;
+mod parked_found;
 mod plans;
 mod prewarm;
 mod process;

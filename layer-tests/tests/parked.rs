@@ -22,12 +22,12 @@ fn drivers() -> [Driver; 3] {
 }
 
 /// The same environment with background work.
-fn with_parking(env: &Env) -> Env {
+pub fn with_parking(env: &Env) -> Env {
     env.clone().var("VKSTASH_BACKGROUND_WORKERS", "2")
 }
 
 /// The step: creates a device, waits until workers have parked so many pipelines, and then does the work.
-fn late(input: &Value) -> Value {
+pub fn late(input: &Value) -> Value {
     let work: Work = serde_json::from_value(input["work"].clone()).unwrap();
     let options = InstanceOptions { messages: work.messages, ..InstanceOptions::default() };
     let instance = Instance::new(&options).unwrap();
@@ -61,7 +61,7 @@ fn until_parked(trace: &Value, count: u64) {
 }
 
 /// Runs the work after workers have parked so many pipelines.
-fn run_parked(scenario: &Scenario, env: &Env, work: &Work, parked: u64) -> Run<Done> {
+pub fn run_parked(scenario: &Scenario, env: &Env, work: &Work, parked: u64) -> Run<Done> {
     let (env, trace) = traced(scenario, env);
     scenario.run_ok::<Done>("late", &env, &json!({ "work": work, "parked": parked, "trace": trace }))
 }

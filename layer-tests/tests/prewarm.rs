@@ -95,6 +95,23 @@ fn after_an_update_of_the_driver_everything_is_served_that_was_prewarmed() {
     });
 }
 
+/// Somebody who installs the layer has a warm driver cache: nothing is compiled before the update that empties it.
+#[test]
+fn after_an_update_of_the_driver_it_is_served_what_only_the_driver_had() {
+    on(Driver::Test(json!({})), |scenario, env| {
+        let disk = scenario.folder().join("disk");
+        let old = json!({ "disk_cache": true, "disk_cache_dir": disk });
+        let had = under(scenario, env, old).var("VKSTASH_BACKGROUND_WORKERS", "0");
+        run(scenario, &had.clone().without_layer(), &Work::default());
+        let met = run(scenario, &had, &Work::default());
+        assert_eq!(met.reports.sum("driver_had"), 3, "{:?}", met.reports.counters());
+        let updated = under(scenario, env, update());
+        let (report, well) = prewarm(&updated, &["--all"]);
+        assert_eq!((&report["made"], well), (&json!(3), true), "{report:#}");
+        assert_all_served(&run(scenario, &updated, &Work::default()), 3);
+    });
+}
+
 /// Workers run when nobody else wants to: what they waited for is no time that a program saves. The driver's compile sleeps.
 #[test]
 fn what_a_worker_has_waited_for_is_not_called_saved() {

@@ -53,6 +53,9 @@ pub enum NotMade {
     /// The driver does not take its artifact.
     #[error("the driver does not take its artifact")]
     Refused,
+    /// The driver's own caches no longer have it.
+    #[error("the driver has it no longer")]
+    FoundNoMore,
     /// The driver does not make it.
     #[error("the driver answers {0:?}")]
     Driver(vk::Result),

@@ -151,6 +151,15 @@ thread_local! {
     };
 }
 
+/// What a worker does while the program creates pipelines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Manners {
+    /// It waits, but not for ever: drivers may serialise such calls.
+    AfterCalls,
+    /// It goes ahead: what it makes is not made by the program.
+    BesideCalls,
+}
+
 /// Held by a worker around every call that it makes to a driver.
 #[must_use]
 pub struct InDriver {
@@ -171,22 +180,28 @@ pub struct InDriverOf<'a> {
 #[must_use]
 pub struct ProgramCall<'a>(Option<&'a Shard>);
 
+/// [`enter_driver_of`] where there is no device.
+#[cfg(test)]
+pub(super) fn enter_driver() -> Option<InDriver> {
+    enter(Manners::AfterCalls)
+}
+
 /// Waits until a worker may call a driver. None: it may not any more, so its task must end. The process ends or forks
 /// for too long, or the device of the task is being destroyed.
-pub fn enter_driver() -> Option<InDriver> {
+fn enter(manners: Manners) -> Option<InDriver> {
     let running = RUNNING.try_with(|running| running.borrow().clone()).ok().flatten();
     let running = running.unwrap_or_else(|| Running {
         gate: of_process().clone(),
         stop: Arc::default(),
         is_urgent: false,
     });
-    running.gate.enter(&running.stop, running.is_urgent)
+    running.gate.enter(&running.stop, running.is_urgent || manners == Manners::BesideCalls)
 }
 
-/// The same for a driver call on this device. None, too, while the driver may call the program back, and if a call on
-/// this device has overstayed.
-pub fn enter_driver_of(device: &Device) -> Option<InDriverOf<'_>> {
-    let inside = enter_driver()?;
+/// Waits until a worker may call the driver of this device. None: its task must end. So it must while the driver may
+/// call the program back, and if a call on this device has overstayed.
+pub fn enter_driver_of(device: &Device, manners: Manners) -> Option<InDriverOf<'_>> {
+    let inside = enter(manners)?;
     // Looked at behind the gate: who makes the driver call back waits there for this thread.
     device.is_open_to_workers().then_some(InDriverOf { inside, device })
 }
@@ -275,7 +290,7 @@ impl Gate {
         task();
     }
 
-    fn enter(self: &Arc<Gate>, stop: &Arc<Stop>, is_urgent: bool) -> Option<InDriver> {
+    fn enter(self: &Arc<Gate>, stop: &Arc<Stop>, goes_beside: bool) -> Option<InDriver> {
         let began = Instant::now();
         loop {
             if stop.is_asked() || self.ending.load(Ordering::SeqCst) {
@@ -284,7 +299,7 @@ impl Gate {
             // Whoever closes the gate waits for the outer call anyway.
             let is_inside = INSIDE.get() > 0;
             let is_closed = || self.closed.load(Ordering::SeqCst) != 0 && !is_inside;
-            let goes_first = is_inside || is_urgent || !self.has_calls() || began.elapsed() > YIELDS_FOR;
+            let goes_first = is_inside || goes_beside || !self.has_calls() || began.elapsed() > YIELDS_FOR;
             if !is_closed() && goes_first && (is_inside || self.take_place()) {
                 stop.inside.fetch_add(1, Ordering::SeqCst);
                 INSIDE.set(INSIDE.get() + 1);

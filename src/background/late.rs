@@ -9,9 +9,10 @@ use std::time::Duration;
 use ash::vk;
 
 use super::again::{self, Again, NotMade, StoredCall};
+use super::gate::{self, Manners};
 use super::objects::{DeviceTraits, ObjectError, OwnObjects};
 use super::pool::{self, Cancelled, Owner, Producer, Task};
-use super::{gate, spare};
+use super::spare;
 use crate::config::OfProcess;
 use crate::recipe::rebuild::{Limits, RebuildError};
 use crate::resolve::create_info::CreateInfo;
@@ -143,7 +144,7 @@ impl Recorder {
     /// Records the next one, if the program has created nothing since it had begun so many calls.
     fn next(&self, device: &Device, calls: Option<u32>) -> Next {
         let now = gate::begun_calls();
-        if now.is_none() || now != calls || device.calls_back() || !spare::is_left() {
+        if now.is_none() || now != calls || device.calls_back() || spare::pause().is_some() {
             return Next::Later(now);
         }
         let Some(stored) = device.stored().filter(|_| device.slow_hits.are_recorded()) else {
@@ -162,7 +163,7 @@ impl Recorder {
                 return Next::AtOnce;
             }
         };
-        let Some(in_driver) = gate::enter_driver_of(device) else {
+        let Some(in_driver) = gate::enter_driver_of(device, Manners::AfterCalls) else {
             device.slow_hits.put_back(hit);
             return Next::Later(None);
         };

@@ -7,13 +7,15 @@ use ash::vk;
 use super::again::{self, Again, NotMade, StoredCall};
 use super::objects::OwnObjects;
 use crate::faults;
+use crate::recipe::chain::Arena;
 use crate::recipe::payload;
+use crate::resolve::call::Answer;
 use crate::resolve::create_info::CreateInfo;
 use crate::resolve::outcome::ArtifactOutcome;
 use crate::resolve::request::Request;
 use crate::resolve::{artifact, late};
 use crate::state::device::Device;
-use crate::state::parked::{Finished, MadeOf};
+use crate::state::parked::{Finished, For, MadeOf};
 use crate::state::stored::{Source, Stored};
 use crate::stats::Count;
 use vkstash_store::base::memory;
@@ -24,8 +26,21 @@ use vkstash_store::format::record::{Key, Kind};
 pub enum Way {
     /// From an artifact that the driver has taken before, with FAIL_ON_COMPILE_REQUIRED.
     Artifact,
+    /// From the driver's own caches, which had it in an earlier run, with FAIL_ON_COMPILE_REQUIRED and without a cache:
+    /// it took so long the last time.
+    Found(Duration),
     /// Compiled, on a driver that keeps no artifacts: it took so long the last time.
     Compile(Duration),
+}
+
+impl Way {
+    /// Which calls may get what is made so. What the driver had is in no cache, and the driver may lose it.
+    pub fn for_whom(self) -> For {
+        match self {
+            Way::Artifact | Way::Compile(_) => For::AnyCall,
+            Way::Found(_) => For::CallsWithoutCache,
+        }
+    }
 }
 
 /// The longest compile that is repeated on a worker: vkDestroyDevice waits for it, because no call can be cancelled.
@@ -36,14 +51,21 @@ const LEAST_NEWS: Duration = Duration::from_micros(100);
 
 /// How this pipeline may be made. None: not in this process.
 pub fn way(device: &Device, stored: &Stored, key: &Key) -> Option<Way> {
+    let mut record = Vec::new();
     if device.keeps_artifacts() {
         // One that no driver has taken yet may be what ends the process (docs/format.md, guard files). Of the device's
         // own part alone: what a device with other features has made may need these.
         let has = |kind| stored.device.contains(kind, key);
         let taken = device.cache_control && has(Kind::Verified) && has(Kind::Artifact);
-        return (taken && !is_refused(stored, key)).then_some(Way::Artifact);
+        if taken && !is_refused(stored, key) {
+            return Some(Way::Artifact);
+        }
+        let was_found = device.cache_control && has(Kind::Found) && !has(Kind::Failed);
+        return (was_found && stored.device.read(Kind::Found, key, &mut record))
+            .then(|| payload::cost(&record))
+            .flatten()
+            .map(Way::Found);
     }
-    let mut record = Vec::new();
     if !device.records_recipes_alone() || !stored.device.read(Kind::Cost, key, &mut record) {
         return None;
     }
@@ -93,7 +115,7 @@ impl Inputs {
         let (stored_call, mut artifact) = (StoredCall::read(stored, own, key)?, Vec::new());
         let source = match way {
             Way::Artifact => artifact::read_own(stored, key, &mut artifact),
-            Way::Compile(_) => None,
+            Way::Found(_) | Way::Compile(_) => None,
         };
         Ok(Inputs { way, stored_call, artifact, source })
     }
@@ -105,7 +127,9 @@ impl Inputs {
 
     /// Remembers that the driver has refused the artifact.
     pub fn note_refusal(&self, stored: &Stored, key: &Key) {
-        note_refusal(stored, key, &self.artifact);
+        if self.way == Way::Artifact {
+            note_refusal(stored, key, &self.artifact);
+        }
     }
 }
 
@@ -166,6 +190,12 @@ impl Again for Making<'_> {
                     let bytes = buffer.len().saturating_sub(payload::PREFIX) as u64;
                     (made.answer, made.cost, MadeOf::Artifact { bytes, source: made.source })
                 }
+                Way::Found(known) => {
+                    if request.call.parsed().is_looked_at() {
+                        return Err(NotMade::NothingToCompile);
+                    }
+                    (ask(request)?, known, MadeOf::Found)
+                }
                 Way::Compile(known) => {
                     let since = Instant::now();
                     let answer = call.create();
@@ -178,11 +208,31 @@ impl Again for Making<'_> {
             }
         };
         match answer.result {
+            // A driver that compiles nothing has it no longer.
+            vk::Result::PIPELINE_COMPILE_REQUIRED if matches!(way, Way::Found(_)) => {
+                Err(NotMade::FoundNoMore)
+            }
             vk::Result::SUCCESS => {
                 Ok(Finished { pipeline: answer.pipeline, cost, origin, since: Instant::now() })
             }
             result => Err(NotMade::Driver(result)),
         }
+    }
+}
+
+/// The program's call again, without a cache: the driver answers from its own caches, or says COMPILE_REQUIRED.
+///
+/// # Safety
+/// As [`Again::run`].
+unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>) -> Result<Answer, NotMade> {
+    let mut arena = Arena::default();
+    let mut creation = *request.call.creation;
+    // SAFETY: the caller's contract; the arena stays on this stack frame until the call is over.
+    unsafe {
+        if !creation.forbid_compiling(&mut arena) {
+            return Err(NotMade::NothingToCompile);
+        }
+        Ok(request.call.create_with(vk::PipelineCache::null(), &creation.info))
     }
 }
 

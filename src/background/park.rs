@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 use ash::vk;
 
 use super::again::NotMade;
+use super::gate::{self, Manners};
 use super::make::{self, Inputs, Way};
 use super::objects::{DeviceTraits, ObjectError, OwnObjects};
 use super::pool::{self, Cancelled, Owner, Producer, Task};
-use super::{gate, order, spare};
-use crate::config::OfProcess;
+use super::questions::{Questions, Watch};
+use super::{order, processors, spare};
 use crate::faults;
 use crate::guard::contained;
 use crate::recipe::rebuild::{Limits, RebuildError};
@@ -62,8 +63,9 @@ struct Parker {
     ran_dry: AtomicBool,
     /// A chain has ended because of that, or because there is no room.
     is_done: AtomicBool,
-    /// What the stash has is not worth a worker.
-    is_idle: AtomicBool,
+    questions: Questions,
+    /// Beside the program's creation calls.
+    manners: Manners,
 }
 
 type Parkers = Mutex<Vec<Arc<Parker>>>;
@@ -108,7 +110,8 @@ pub fn start(device: &Arc<Device>) {
         releases: AtomicBool::new(false),
         ran_dry: AtomicBool::new(false),
         is_done: AtomicBool::new(false),
-        is_idle: AtomicBool::new(false),
+        questions: Questions::default(),
+        manners: if processors::are_roomy() { Manners::BesideCalls } else { Manners::AfterCalls },
     });
     pool::register(parker.owner, Arc::new(AsProducer(Arc::downgrade(&parker))));
     parkers().push(parker.clone());
@@ -166,11 +169,7 @@ impl Parker {
     /// Has workers make what the last runs used first.
     fn begin(self: &Arc<Parker>, device: &Device) {
         // Opened by this thread: the program would wait for a worker at its first pipeline.
-        if device.stored().is_some() && !device.leaves_all_to_driver() {
-            // Who has set the number of workers wants them.
-            if device.has_too_few_to_park() && OfProcess::get().background.workers.is_none() {
-                return self.is_idle.store(true, Ordering::Relaxed);
-            }
+        if device.stored().is_some() {
             // What workers count is in the report of a program that creates no pipelines, too.
             device.session();
             pool::queue(self.owner, Box::new(Begin { parker: self.clone(), again: LOOKS_AGAIN }));
@@ -232,7 +231,7 @@ impl Parker {
 
     /// Destroys what has waited for long enough.
     fn release_old(&self, device: &Device) {
-        let Some(_in_driver) = gate::enter_driver_of(device) else { return };
+        let Some(_in_driver) = gate::enter_driver_of(device, Manners::AfterCalls) else { return };
         let Some(limit) = Instant::now().checked_sub(faults::time_limit(UNASKED_LIMIT)) else { return };
         self.release(device, &device.parked.take_older_than(limit));
     }
@@ -269,8 +268,10 @@ impl Parker {
                 self.ran_dry.store(true, Ordering::Relaxed);
                 return None;
             };
-            if let Some(way) = make::way(device, stored, key) {
-                break (key, way);
+            match make::way(device, stored, key) {
+                Some(Way::Found(_)) if !self.questions.may_ask() => {}
+                Some(way) => break (key, way),
+                None => {}
             }
             plan.pass_over(key);
             passed_over += 1;
@@ -286,10 +287,11 @@ impl Parker {
             Ok(inputs) => inputs,
             Err(reason) => return self.note(device, plan, key, reason).then_some(Duration::ZERO),
         };
-        let in_driver = gate::enter_driver_of(device)?;
+        let in_driver = gate::enter_driver_of(device, self.manners)?;
         let usual = inputs.compiles_for().unwrap_or_else(|| self.usual().min(LONGEST_WAIT));
         // The program may have asked for it while this thread waited at the gate.
-        let Some(making) = plan.is_open(key).then(|| device.parked.begin(key, usual)).flatten() else {
+        let whom = way.for_whom();
+        let Some(making) = plan.is_open(key).then(|| device.parked.begin(key, whom, usual)).flatten() else {
             return at_once;
         };
         // Marked behind the gate: who is killed while a worker waits there has died of no driver.
@@ -302,15 +304,19 @@ impl Parker {
                 return None;
             }
         };
+        let watch = matches!(way, Way::Found(_)).then(Watch::begin);
         let started = Instant::now();
         // SAFETY: this thread is behind the gate, and vkDestroyDevice waits for that (`pool::leave`), so the device is
         // alive; the driver calls nothing of the program's (`enter_driver_of`).
         let made = unsafe { make::make(device, stored, &self.own, key, &mut inputs) };
         drop(mark);
+        if let Some(watch) = watch {
+            self.questions.note(&watch, made.is_ok());
+        }
         let pause = Some(stored.device.worker_pause(started.elapsed()));
         match made {
             Ok(finished) => {
-                if way == Way::Artifact {
+                if !matches!(way, Way::Compile(_)) {
                     self.note_time(started.elapsed());
                 }
                 if let Some(late) = making.finish(finished) {
@@ -333,6 +339,9 @@ impl Parker {
         tracing::debug!("a pipeline was not made ahead: {reason}");
         if is_planned(reason) {
             plan.pass_over(key);
+        } else if reason == NotMade::FoundNoMore {
+            plan.pass_over(key);
+            device.count(Count::FoundNoMore);
         } else {
             device.count(Count::ParkingFailed);
         }
@@ -378,8 +387,7 @@ impl Producer for AsProducer {
         self.device().is_some_and(|device| {
             let compiled =
                 [Count::Compiled, Count::CompiledUnrecorded].map(|what| device.counters().get(what));
-            let is_idle = self.0.upgrade().is_some_and(|parker| parker.is_idle.load(Ordering::Relaxed));
-            let is_unknown = !is_idle && device.parked.plan().is_none_or(Plan::was_surprised);
+            let is_unknown = device.parked.plan().is_none_or(Plan::was_surprised);
             is_unknown || compiled != [0; 2]
         })
     }

@@ -10,6 +10,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::gate::{self, CALL_LIMIT, Gate, Stop, wait_until};
+use super::processors;
 pub use super::queue::Cancelled;
 use super::queue::{Queue, Taken};
 use crate::config::{Background, OfProcess};
@@ -441,7 +442,7 @@ impl Shared {
         let unfinished = state.queue.unfinished_urgent();
         // A task may have more than one successor.
         let useful = if unfinished == 0 { 0 } else { unfinished.max(WORKERS) };
-        let wanted = useful.min(cores().saturating_sub(1).max(1));
+        let wanted = useful.min(processors::usable().saturating_sub(1).max(1));
         for _ in running..wanted {
             if !self.start(state, true) {
                 break;
@@ -677,21 +678,9 @@ fn note_failure(ended: bool, producer: Option<Arc<dyn Producer>>) {
     }
 }
 
-/// The number of processors that this process may use.
-fn cores() -> usize {
-    // SAFETY: zeros are an empty set, which the call fills. It writes no more than the size of the set.
-    unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        if libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set) != 0 {
-            return 1;
-        }
-        usize::try_from(libc::CPU_COUNT(&set)).unwrap_or(1).max(1)
-    }
-}
-
 /// One processor is left to the program.
 fn usual_workers() -> usize {
-    cores().saturating_sub(1).clamp(1, WORKERS)
+    processors::usable().saturating_sub(1).clamp(1, WORKERS)
 }
 
 /// Has the handler run at exit, before every handler that was registered until now: drivers register some in their

@@ -1,5 +1,7 @@
-//! Whether the machine has a processor left for a worker. Workers have the priority of the program
-//! (docs/background.md).
+//! A worker gives back what it takes: it pauses for as long as it had to wait for a processor itself. Workers have the
+//! priority of the program (docs/background.md), so where processors are scarce they would take those of others.
+//!
+//! What other programs do is not looked at: on a machine that always computes something workers would do nothing.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -8,65 +10,48 @@ use std::time::{Duration, Instant};
 use super::gate;
 use crate::config::OfProcess;
 use crate::faults;
-use vkstash_store::base::thread::{self, Times};
+use vkstash_store::base::thread;
 
-/// Waits for a processor up to this one happen on idle machines, too.
-const SHORT: Duration = Duration::from_millis(1);
-/// A worker that has found a processor left need not look again for so long: a look takes as long as making a pipeline
-/// does with some drivers.
+/// Who has waited for less than that goes on: threads wait as long on idle machines.
+const SHORT: Duration = Duration::from_micros(100);
+/// A worker looks at most this often: a look takes as long as making a pipeline does with some drivers. After a pause
+/// it works for so long in any case.
 const FRESH: Duration = Duration::from_millis(1);
-/// How long a worker pauses on a busy machine at first, because threads may run for a moment only, and at last.
-const FIRST_PAUSE: Duration = Duration::from_millis(1);
-const LAST_PAUSE: Duration = Duration::from_millis(50);
+/// The longest pause.
+const LONGEST: Duration = Duration::from_millis(50);
 
 /// What this worker has seen.
 #[derive(Clone, Copy)]
 struct Seen {
-    /// When it last found a processor left. None: when it last looked, there was none.
-    left_at: Option<Instant>,
-    /// Its own times then.
-    times: Times,
-    /// How long it pauses now.
-    pause: Duration,
+    /// When it last looked. None: it pauses, and what it waits for when it wakes up is no reason for another pause.
+    looked: Option<Instant>,
+    /// How long it had waited for processors by then, since it began.
+    waited: Duration,
 }
 
 thread_local! {
-    static SEEN: Cell<Seen> = const {
-        Cell::new(Seen { left_at: None, times: Times::ZERO, pause: Duration::ZERO })
-    };
+    static SEEN: Cell<Seen> = const { Cell::new(Seen { looked: None, waited: Duration::ZERO }) };
 }
 
-/// Whether this worker may go on: it takes no processor from others.
-pub fn is_left() -> bool {
-    if !asks() {
-        return true;
-    }
-    // A thread that is ending begins nothing.
-    let Ok(mut seen) = SEEN.try_with(Cell::get) else { return false };
-    let now = Instant::now();
-    if seen.left_at.is_some_and(|left| now.saturating_duration_since(left) < FRESH) {
-        return true;
-    }
-    let times = thread::times().unwrap_or(seen.times);
-    let is_busy = faults::is_busy(|| has_shared(seen.times, times) | thread::processors_are_busy());
-    seen = Seen { left_at: (!is_busy).then_some(now), times, ..seen };
-    let _ = SEEN.try_with(|kept| kept.set(seen));
-    !is_busy
-}
-
-/// How long this worker pauses until it asks again. None: it may go on.
+/// How long this worker pauses before it goes on. None: it goes on.
 pub fn pause() -> Option<Duration> {
-    let pause = |last: Duration| (2 * last).clamp(FIRST_PAUSE, LAST_PAUSE);
-    let next = if is_left() { None } else { Some(pause(SEEN.try_with(Cell::get).ok()?.pause)) };
-    let _ = SEEN.try_with(|seen| seen.set(Seen { pause: next.unwrap_or_default(), ..seen.get() }));
-    next
+    if !asks() {
+        return None;
+    }
+    let seen = SEEN.try_with(Cell::get).ok()?;
+    let now = Instant::now();
+    if seen.looked.is_some_and(|looked| now.saturating_duration_since(looked) < FRESH) {
+        return None;
+    }
+    let waited = thread::times()?.waited;
+    let pause = seen.looked.and_then(|_| owed(waited.saturating_sub(seen.waited)));
+    let _ = SEEN.try_with(|kept| kept.set(Seen { looked: pause.is_none().then_some(now), waited }));
+    pause
 }
 
-/// Whether a worker has shared a processor with others between two looks: it has waited for more than a quarter of the
-/// time in which it wanted one. So it is noticed where the program may not use all processors.
-fn has_shared(before: Times, now: Times) -> bool {
-    let waited = now.waited.saturating_sub(before.waited);
-    waited > SHORT && waited.saturating_mul(3) > now.ran.saturating_sub(before.ran)
+/// The pause after a wait.
+fn owed(waited: Duration) -> Option<Duration> {
+    faults::is_busy(|| waited >= SHORT).then(|| waited.clamp(SHORT, LONGEST))
 }
 
 /// Whether this worker asks at all. Who has set the number of workers, or runs an urgent task, wants them.
@@ -86,16 +71,11 @@ fn asks() -> bool {
 mod tests {
     use super::*;
 
-    fn times(ran: u64, waited: u64) -> Times {
-        Times { ran: Duration::from_micros(ran), waited: Duration::from_micros(waited) }
-    }
-
     #[test]
-    fn who_has_waited_for_a_quarter_of_the_time_shares_a_processor() {
-        let shared = |ran: u64, waited: u64| has_shared(times(7, 9), times(7 + ran, 9 + waited));
-        assert!(shared(0, 1_001) && shared(3_000, 1_500) && shared(300_000, 150_000));
-        assert!(!shared(0, 1_000), "on an idle machine, too");
-        assert!(!shared(300_000, 2_000), "a long compile");
-        assert!(!has_shared(times(9, 9), times(0, 0)));
+    fn a_worker_pauses_for_as_long_as_it_has_waited() {
+        let owed = |micros: u64| owed(Duration::from_micros(micros)).map(|pause| pause.as_micros());
+        assert_eq!((owed(0), owed(99)), (None, None), "on an idle machine, too");
+        assert_eq!((owed(100), owed(4_000)), (Some(100), Some(4_000)));
+        assert_eq!(owed(300_000), Some(50_000));
     }
 }

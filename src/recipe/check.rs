@@ -17,7 +17,8 @@ pub fn names_payload(kind: Kind) -> bool {
         | Kind::Failed
         | Kind::Same
         | Kind::Cost
-        | Kind::Comparison => false,
+        | Kind::Comparison
+        | Kind::Found => false,
     }
 }
 

@@ -68,6 +68,10 @@ unsafe fn comes_first<I: CreateInfo>(call: &Call<'_, I>, parks: bool) -> Result<
     if !device.may_ask_driver_first() || device.knows_failures() {
         return Err(Question::NotAsked);
     }
+    // A pipeline that is finished already is found by its key, and is had sooner than any answer of the driver's.
+    if parks {
+        return Err(Question::NotAsked);
+    }
     let asked_first =
         |habit| device.comparisons.known_way(habit).unwrap_or_else(|| device.asked_first(habit));
     let is_first = passed.habit().is_some_and(|habit| asked_first(habit) == AskedFirst::Driver);
@@ -79,10 +83,6 @@ unsafe fn comes_first<I: CreateInfo>(call: &Call<'_, I>, parks: bool) -> Result<
         // SAFETY: the caller's contract.
         let is_left_to_ladder = unsafe { !may_forbid_compiling(call) };
         return Err(if is_left_to_ladder { Question::NotAsked } else { Question::InVain });
-    }
-    // A pipeline that is finished already is found by its key, and is had sooner than any answer of the driver's.
-    if parks {
-        return Err(Question::NotAsked);
     }
     if passed.loaded().is_some() {
         return Ok(Early::MayHaveAnything);

@@ -8,6 +8,7 @@ use ash::vk;
 use super::call::Call;
 use super::create_info::CreateInfo;
 use super::outcome::{Origin, Served};
+use super::passed::Passed;
 use super::private_cache::PrivateCache;
 use super::request::{DescribedPipeline, Request};
 use super::{binary, record};
@@ -31,6 +32,9 @@ pub unsafe fn note_found<I: CreateInfo>(request: &Request<'_, I>, served: &Serve
     unsafe { record::record_alone(request, None) };
     let (call, key) = (&request.call, &request.pipeline.key);
     let device = call.device;
+    if matches!(call.passed, Passed::Null) {
+        record::note_found(device, key, took);
+    }
     if !device.slow_hits.is_worth_recording(took) || !may_be_left_to_workers(call) {
         return;
     }
@@ -59,11 +63,9 @@ fn is_dearer_than_served(device: &Device, took: Duration) -> bool {
 /// # Safety
 /// The call's create info is valid.
 pub unsafe fn describe_found<I: CreateInfo>(call: &Call<'_, I>, served: &Served) {
-    if let Origin::Driver { took, .. } = served.origin {
-        if call.device.slow_hits.is_worth_recording(took) {
-            // SAFETY: the caller's contract.
-            unsafe { describe(call, served) };
-        }
+    if matches!(served.origin, Origin::Driver { .. }) && call.device.wants_recipes() {
+        // SAFETY: the caller's contract.
+        unsafe { describe(call, served) };
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use super::call::Answer;
 use super::private_cache::PrivateCache;
 use crate::state::device::Device;
+use crate::state::parked::MadeOf;
 use crate::state::stored::Source;
 use crate::stats::Count;
 
@@ -33,8 +34,8 @@ pub enum Origin {
         cost: Option<Duration>,
         /// Time that it took to hand it over.
         spent: Duration,
-        /// Where the artifact was; None: it was compiled in this run.
-        source: Option<Source>,
+        /// What it was made of.
+        of: MadeOf,
     },
     /// The stash.
     Stash {
@@ -75,12 +76,14 @@ impl Served {
         };
         match self.origin {
             Origin::Driver { .. } => return counters.count(Count::DriverHad),
-            Origin::Parked { cost, spent, source } => {
+            Origin::Parked { cost, spent, of } => {
                 counters.count(Count::Parked);
                 counters.add(Count::ParkedNanos, spent.as_nanos() as u64);
                 let saved = saved(cost, spent);
-                if source.is_none() {
-                    counters.add(Count::AheadNanos, saved);
+                match of {
+                    MadeOf::Compile => counters.add(Count::AheadNanos, saved),
+                    MadeOf::Found => counters.count(Count::ParkedFound),
+                    MadeOf::Artifact { .. } => {}
                 }
             }
             Origin::Stash { confirmed: true, cost, spent, .. } => {
@@ -93,9 +96,13 @@ impl Served {
         match self.origin {
             Origin::Stash { form: Form::Binaries, .. } => counters.count(Count::ServedByBinary),
             Origin::Stash { form: Form::Blob(Source::Sibling), .. }
-            | Origin::Parked { source: Some(Source::Sibling), .. } => counters.count(Count::FromSibling),
+            | Origin::Parked { of: MadeOf::Artifact { source: Source::Sibling, .. }, .. } => {
+                counters.count(Count::FromSibling)
+            }
             Origin::Stash { form: Form::Blob(Source::Base), .. }
-            | Origin::Parked { source: Some(Source::Base), .. } => counters.count(Count::FromBase),
+            | Origin::Parked { of: MadeOf::Artifact { source: Source::Base, .. }, .. } => {
+                counters.count(Count::FromBase)
+            }
             Origin::Stash { form: Form::Blob(Source::Own), .. }
             | Origin::Driver { .. }
             | Origin::Parked { .. } => {}

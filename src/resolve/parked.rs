@@ -11,6 +11,7 @@ use super::call::Answer;
 use super::create_info::CreateInfo;
 use super::feedback;
 use super::outcome::{Origin, Served};
+use super::passed::Passed;
 use super::request::Request;
 use crate::state::parked::{Finished, MadeOf};
 use crate::state::stored::Source;
@@ -36,11 +37,12 @@ pub unsafe fn take<I: CreateInfo>(request: &Request<'_, I>) -> Option<Served> {
         return None;
     }
     let started = Instant::now();
-    let Finished { pipeline: handle, cost, origin, .. } = device.parked.take(&pipeline.key)?;
+    let Finished { pipeline: handle, cost, origin, .. } =
+        device.parked.take(&pipeline.key, !matches!(call.passed, Passed::Null))?;
     let mut first = false;
     if let Some(stored) = device.stored() {
         first = match origin {
-            MadeOf::Compile | MadeOf::Artifact { source: Source::Sibling, .. } => {
+            MadeOf::Compile | MadeOf::Found | MadeOf::Artifact { source: Source::Sibling, .. } => {
                 stored.stash.note_first_use(&pipeline.key)
             }
             MadeOf::Artifact { source: Source::Own | Source::Base, .. } => {
@@ -48,18 +50,17 @@ pub unsafe fn take<I: CreateInfo>(request: &Request<'_, I>) -> Option<Served> {
             }
         };
     }
-    let source = match origin {
-        MadeOf::Artifact { source, .. } => Some(source),
-        MadeOf::Compile => None,
-    };
-    let held = if source.is_some() {
-        call.passed.note_beside(device, &pipeline.key, &pipeline.shaders)
-    } else {
-        call.passed.known().is_some_and(|cache| cache.holds(&pipeline.key))
+    let held = match origin {
+        MadeOf::Artifact { .. } => call.passed.note_beside(device, &pipeline.key, &pipeline.shaders),
+        MadeOf::Found => {
+            call.passed.mark_filled_with(device, &pipeline.shaders);
+            false
+        }
+        MadeOf::Compile => call.passed.known().is_some_and(|cache| cache.holds(&pipeline.key)),
     };
     let spent = started.elapsed();
     // SAFETY: the structure belongs to the program's valid create info, and no driver writes to it in this call.
     unsafe { feedback::say_made(call.parsed().feedback, spent, held) };
     let answer = Answer { result: vk::Result::SUCCESS, pipeline: handle };
-    Some(Served { answer, origin: Origin::Parked { cost: first.then_some(cost), spent, source } })
+    Some(Served { answer, origin: Origin::Parked { cost: first.then_some(cost), spent, of: origin } })
 }

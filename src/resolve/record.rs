@@ -149,6 +149,17 @@ pub fn note_cost(device: &Device, stored: &Stored, key: &Key, cost: Duration) {
     }
 }
 
+/// The driver had this pipeline in its own caches, in a call without a cache: workers may ask it for that, too.
+pub fn note_found(device: &Device, key: &Key, took: Duration) {
+    let Some(stored) = device.stored().filter(|_| device.wants_recipes() && device.cache_control) else {
+        return;
+    };
+    let is_known = [Kind::Found, Kind::Artifact].iter().any(|kind| stored.device.contains(*kind, key));
+    if !is_known && !stored.device.put(Kind::Found, key, Box::new(payload::cost_record(took))) {
+        device.count(Count::Dropped);
+    }
+}
+
 /// Whether a cost is worth a new record: it differs by more than a factor of 2, and by more than short calls differ
 /// when nothing has changed.
 fn is_another_cost(known: Duration, now: Duration) -> bool {

@@ -544,13 +544,6 @@ impl Device {
             && *self.began_empty.get_or_init(began_empty)
     }
 
-    /// Whether the stash has so few artifacts that none is made ahead.
-    pub fn has_too_few_to_park(&self) -> bool {
-        let fewest = self.policy.fewest_parked;
-        let has_few = |stored: &Stored| stored.device.has_fewer_than(fewest, Kind::Artifact);
-        fewest > 0 && self.keeps_artifacts() && self.stored().is_some_and(has_few)
-    }
-
     /// Whether there are pipelines that the driver is known to answer with an error, and not known to make since. What
     /// other processes find out after this one has counted is known to the next run.
     pub fn knows_failures(&self) -> bool {

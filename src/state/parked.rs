@@ -24,6 +24,8 @@ pub const MOST_BYTES: u64 = if cfg!(target_pointer_width = "32") { 2 << 20 } els
 /// What a compiled one counts as. A driver keeps about five times the bytes of an artifact in memory, and lavapipe,
 /// which gives no artifacts, keeps 300 KiB of each pipeline.
 const COMPILED_BYTES: u64 = 64 << 10;
+/// What one counts as that the driver had: its artifact is not known, and is rarely larger.
+const FOUND_BYTES: u64 = 12 << 10;
 
 /// A finished pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +50,8 @@ pub enum MadeOf {
         /// Where it was.
         source: Source,
     },
+    /// The driver's own caches, in a call without a cache: only such a call of the program's may get it.
+    Found,
     /// It was compiled.
     Compile,
 }
@@ -57,6 +61,7 @@ impl MadeOf {
     fn bytes(self) -> u64 {
         match self {
             MadeOf::Artifact { bytes, .. } => bytes,
+            MadeOf::Found => FOUND_BYTES,
             MadeOf::Compile => COMPILED_BYTES,
         }
     }
@@ -101,8 +106,18 @@ fn nanos(at: Instant) -> u64 {
     u64::try_from(at.saturating_duration_since(*start).as_nanos()).unwrap_or(u64::MAX)
 }
 
+/// Whom a pipeline is made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum For {
+    /// Any call: what a cache of the program's is owed is kept.
+    AnyCall,
+    /// Calls without a cache.
+    CallsWithoutCache,
+}
+
 #[derive(Debug)]
 struct Entry {
+    whom: For,
     progress: Mutex<Progress>,
     changed: Condvar,
 }
@@ -222,12 +237,12 @@ impl Parked {
 
     /// A worker begins to make this pipeline, which usually takes so long. None: it waits already, there is no room, or
     /// nothing is added any more.
-    pub fn begin(&self, key: &Key, usual: Duration) -> Option<Making<'_>> {
+    pub fn begin(&self, key: &Key, whom: For, usual: Duration) -> Option<Making<'_>> {
         if !self.has_room() {
             return None;
         }
         let progress = Mutex::new(Progress::Making { since: Instant::now(), usual });
-        let entry = Arc::new(Entry { progress, changed: Condvar::new() });
+        let entry = Arc::new(Entry { whom, progress, changed: Condvar::new() });
         let waiting = self.waiting.get_or_init(Default::default).pin();
         if waiting.try_insert(*key, entry.clone()).is_err() {
             return None;
@@ -237,13 +252,13 @@ impl Parked {
     }
 
     /// Takes the pipeline out, and waits for it if a worker is making it and that is likely to end sooner than making
-    /// it again. None: there is none.
-    pub fn take(&self, key: &Key) -> Option<Finished> {
+    /// it again. None: there is none for such a call.
+    pub fn take(&self, key: &Key, has_cache: bool) -> Option<Finished> {
         self.note_request(key);
         if self.is_empty() {
             return None;
         }
-        let entry = self.remove(key)?;
+        let entry = self.remove(key, has_cache)?;
         let mut progress = entry.lock();
         while let Progress::Making { since, usual } = *progress {
             // What a worker has begun is finished after the rest of the time. If it is late, it may have been
@@ -303,8 +318,10 @@ impl Parked {
     }
 
     /// Takes an entry out of the map: only one thread gets it.
-    fn remove(&self, key: &Key) -> Option<Arc<Entry>> {
-        let entry = self.waiting.get()?.pin().remove(key).cloned()?;
+    fn remove(&self, key: &Key, has_cache: bool) -> Option<Arc<Entry>> {
+        let is_for_call = |_: &Key, entry: &Arc<Entry>| !has_cache || entry.whom == For::AnyCall;
+        let waiting = self.waiting.get()?.pin();
+        let entry = waiting.remove_if(key, is_for_call).ok().flatten().map(|(_, entry)| entry.clone())?;
         self.count.fetch_sub(1, Ordering::Relaxed);
         Some(entry)
     }
@@ -388,14 +405,14 @@ mod tests {
     }
 
     fn park(parked: &Parked, key: u8) -> Option<Finished> {
-        parked.begin(&[key; 32], USUAL).unwrap().finish(finished(key.into()))
+        parked.begin(&[key; 32], For::AnyCall, USUAL).unwrap().finish(finished(key.into()))
     }
 
     #[test]
     fn a_program_for_which_nothing_is_made_pays_for_no_map() {
         let before = watched::held();
         let parked = Parked::default();
-        assert!(parked.take(&[1; 32]).is_none() && parked.take_older_than(Instant::now()).is_empty());
+        assert!(parked.take(&[1; 32], false).is_none() && parked.take_older_than(Instant::now()).is_empty());
         assert!(parked.close().is_empty());
         assert_eq!(watched::held(), before);
     }
@@ -403,12 +420,12 @@ mod tests {
     #[test]
     fn a_pipeline_is_handed_over_once() {
         let parked = Parked::default();
-        assert!(parked.is_empty() && parked.take(&[1; 32]).is_none());
+        assert!(parked.is_empty() && parked.take(&[1; 32], false).is_none());
         assert_eq!(park(&parked, 1), None);
-        assert!(parked.begin(&[1; 32], USUAL).is_none(), "it waits already");
+        assert!(parked.begin(&[1; 32], For::AnyCall, USUAL).is_none(), "it waits already");
         assert_eq!((parked.count(), parked.bytes()), (1, 10));
         let all: Vec<_> = thread::scope(|scope| {
-            let threads: Vec<_> = (0..4).map(|_| scope.spawn(|| parked.take(&[1; 32]))).collect();
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(|| parked.take(&[1; 32], false))).collect();
             threads.into_iter().filter_map(|thread| thread.join().unwrap()).collect()
         });
         assert_eq!(all.iter().map(|one| one.pipeline.as_raw()).collect::<Vec<_>>(), [1]);
@@ -419,8 +436,8 @@ mod tests {
     fn a_request_waits_for_what_is_being_made() {
         let parked = Parked::default();
         thread::scope(|scope| {
-            let making = parked.begin(&[1; 32], USUAL).unwrap();
-            let waits = scope.spawn(|| parked.take(&[1; 32]));
+            let making = parked.begin(&[1; 32], For::AnyCall, USUAL).unwrap();
+            let waits = scope.spawn(|| parked.take(&[1; 32], false));
             while !parked.is_empty() {
                 thread::yield_now();
             }
@@ -434,22 +451,22 @@ mod tests {
     fn a_request_does_not_wait_for_what_fails_or_is_late() {
         let parked = Parked::default();
         thread::scope(|scope| {
-            let making = parked.begin(&[1; 32], USUAL).unwrap();
-            let waits = scope.spawn(|| parked.take(&[1; 32]));
+            let making = parked.begin(&[1; 32], For::AnyCall, USUAL).unwrap();
+            let waits = scope.spawn(|| parked.take(&[1; 32], false));
             while !parked.is_empty() {
                 thread::yield_now();
             }
             drop(making);
             assert_eq!(waits.join().unwrap(), None);
         });
-        let late = parked.begin(&[2; 32], Duration::ZERO).unwrap();
-        assert_eq!(parked.take(&[2; 32]), None);
+        let late = parked.begin(&[2; 32], For::AnyCall, Duration::ZERO).unwrap();
+        assert_eq!(parked.take(&[2; 32], false), None);
         // Meanwhile another worker makes it again, and keeps its entry.
-        let again = parked.begin(&[2; 32], USUAL).unwrap();
+        let again = parked.begin(&[2; 32], For::AnyCall, USUAL).unwrap();
         let back = late.finish(finished(2));
         assert_eq!(back.map(|one| one.pipeline.as_raw()), Some(2), "nobody waits for it any more");
         assert_eq!(again.finish(finished(3)), None);
-        assert_eq!(parked.take(&[2; 32]).map(|one| one.pipeline.as_raw()), Some(3));
+        assert_eq!(parked.take(&[2; 32], false).map(|one| one.pipeline.as_raw()), Some(3));
         assert!(parked.is_empty());
     }
 
@@ -462,21 +479,27 @@ mod tests {
             key
         };
         for number in 0..MOST {
-            assert_eq!(parked.begin(&key(number), USUAL).unwrap().finish(finished(number as u64)), None);
+            assert_eq!(
+                parked.begin(&key(number), For::AnyCall, USUAL).unwrap().finish(finished(number as u64)),
+                None
+            );
         }
-        assert!(parked.begin(&key(MOST), USUAL).is_none());
+        assert!(parked.begin(&key(MOST), For::AnyCall, USUAL).is_none());
         let between = Instant::now();
-        let young = parked.take(&key(0)).unwrap();
+        let young = parked.take(&key(0), false).unwrap();
         assert_eq!(
-            parked.begin(&key(0), USUAL).unwrap().finish(Finished { since: Instant::now(), ..young }),
+            parked
+                .begin(&key(0), For::AnyCall, USUAL)
+                .unwrap()
+                .finish(Finished { since: Instant::now(), ..young }),
             None
         );
         assert_eq!(parked.take_older_than(between).len(), MOST - 1);
-        let making = parked.begin(&key(1), USUAL).unwrap();
+        let making = parked.begin(&key(1), For::AnyCall, USUAL).unwrap();
         assert_eq!(parked.close().len(), 1);
         assert_eq!(making.finish(finished(1)).map(|one| one.pipeline.as_raw()), Some(1));
-        assert!(parked.begin(&key(2), USUAL).is_none(), "closed");
-        assert!(parked.take(&key(0)).is_none(), "taken");
+        assert!(parked.begin(&key(2), For::AnyCall, USUAL).is_none(), "closed");
+        assert!(parked.take(&key(0), false).is_none(), "taken");
         assert_eq!(parked.bytes(), 0);
     }
 
@@ -497,7 +520,7 @@ mod tests {
             assert_eq!(made(&parked, 10), (10 * round..10 * round + 10).collect::<Vec<_>>());
             let before = Instant::now();
             for key in (0..10).step_by(2) {
-                assert!(parked.take(&[10 * round + key; 32]).is_some(), "{round}");
+                assert!(parked.take(&[10 * round + key; 32], false).is_some(), "{round}");
             }
             assert_eq!(parked.take_older_than(before).len(), 5, "{round}");
             assert_eq!(parked.count(), 0);
@@ -528,13 +551,13 @@ mod tests {
     fn compiled_ones_take_room_too() {
         let parked = Parked::default();
         let mut made = 0;
-        while let Some(making) = parked.begin(&[made; 32], USUAL) {
+        while let Some(making) = parked.begin(&[made; 32], For::AnyCall, USUAL) {
             let compiled = Finished { origin: MadeOf::Compile, ..finished(made.into()) };
             assert_eq!(making.finish(compiled), None);
             made += 1;
         }
         assert_eq!(u64::from(made), MOST_BYTES / COMPILED_BYTES);
-        assert!(parked.take(&[0; 32]).is_some() && parked.has_room());
+        assert!(parked.take(&[0; 32], false).is_some() && parked.has_room());
     }
 
     #[test]
@@ -555,9 +578,9 @@ mod tests {
         // Few that are large take all of the room.
         let large =
             Finished { origin: MadeOf::Artifact { bytes: MOST_BYTES, source: Source::Own }, ..finished(5) };
-        assert_eq!(parked.begin(&[5; 32], USUAL).unwrap().finish(large), None);
+        assert_eq!(parked.begin(&[5; 32], For::AnyCall, USUAL).unwrap().finish(large), None);
         assert_eq!(refills(2), 1);
-        assert!(parked.take(&[5; 32]).is_some());
+        assert!(parked.take(&[5; 32], false).is_some());
         assert_eq!(refills(3), 2);
     }
 

@@ -20,8 +20,6 @@ pub struct Policy {
     /// The bind points of pipelines whose cache data the driver takes, too, if it was made on a device that enables other
     /// features.
     pub siblings: &'static [vk::PipelineBindPoint],
-    /// Of fewer pipelines than this none is made ahead: serving them takes less time than a thread that makes them.
-    pub fewest_parked: usize,
     /// The driver's cache data is worth keeping.
     pub artifacts: bool,
     /// What is loaded into a cache is written to the driver's disk cache by threads of low priority, for which
@@ -52,7 +50,6 @@ const UNKNOWN: Policy = Policy {
     whole_pipelines: false,
     served_width: None,
     siblings: &[],
-    fewest_parked: 0,
     artifacts: true,
     writes_what_is_loaded: false,
     workers_make_ray_tracing: false,
@@ -67,14 +64,12 @@ pub fn of(driver: vk::DriverId) -> Policy {
         // (classes/later_calls.rs).
         // Its cache keys are of whole pipelines, but for ray tracing (`vkstash-states --state shaders`).
         // Blobs of a device that enables one feature more or less are taken (`vkstash-bench siblings`).
-        // A served call takes 12 us, a worker 1.9 ms of processor time for 11 pipelines (`vkstash-bench small`).
         // On a busy machine programs that are served 100 pipelines take 2.5 to 4 times as long, because of the writes of
         // what is loaded (`vkstash-bench loaded`).
         vk::DriverId::MESA_RADV => Policy {
             free_recording: true,
             whole_pipelines: true,
             siblings: EVERY_BIND_POINT,
-            fewest_parked: 16,
             writes_what_is_loaded: true,
             workers_make_ray_tracing: true,
             ..UNKNOWN

@@ -197,9 +197,12 @@ impl<'a> Target<'a> {
                     Kind::Artifact => payload.len() >= ARTIFACT_PREFIX,
                     Kind::IdentifierPair => payload.len() == IDENTITY_BYTES,
                     // Not imported: this machine finds out by itself.
-                    Kind::Verified | Kind::CrashCount | Kind::Failed | Kind::Cost | Kind::Comparison => {
-                        return;
-                    }
+                    Kind::Verified
+                    | Kind::CrashCount
+                    | Kind::Failed
+                    | Kind::Cost
+                    | Kind::Comparison
+                    | Kind::Found => return,
                     _ => false,
                 },
             };

@@ -508,7 +508,10 @@ fn beside(workers: usize, threads: usize, rounds: usize) -> Lost {
         let work = move || loop {
             match stretch.load(Ordering::Relaxed) {
                 now if now >= end => break,
-                now if ROUND[now % ROUND.len()] && spare::is_left() => compute(),
+                now if ROUND[now % ROUND.len()] => match spare::pause() {
+                    None => compute(),
+                    Some(pause) => std::thread::sleep(pause),
+                },
                 _ => std::thread::sleep(Duration::from_millis(2)),
             }
         };

@@ -35,7 +35,7 @@ impl Class {
         match kind {
             Kind::Module => Class::Module,
             Kind::Artifact | Kind::Same => Class::Artifact,
-            Kind::Recipe | Kind::Use | Kind::IdentifierPair | Kind::Verified | Kind::Cost => {
+            Kind::Recipe | Kind::Use | Kind::IdentifierPair | Kind::Verified | Kind::Cost | Kind::Found => {
                 Class::Description
             }
             Kind::Layout | Kind::RenderPass | Kind::Setup | Kind::Comparison => Class::Shared,

@@ -22,6 +22,7 @@ pub fn encode(kind: Kind, payload: &[u8], out: &mut Vec<u8>) -> Codec {
         | Kind::Failed
         | Kind::Same
         | Kind::Cost
-        | Kind::Comparison => Codec::Plain,
+        | Kind::Comparison
+        | Kind::Found => Codec::Plain,
     }
 }

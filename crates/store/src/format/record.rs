@@ -42,11 +42,14 @@ pub enum Kind {
     Cost = 22,
     /// Who answers the program's requests sooner ([`crate::format::comparison`]), by cache habit. Device part.
     Comparison = 23,
+    /// Time that the driver's call took that had the pipeline in the driver's own caches, by the recipe's key. Device
+    /// part.
+    Found = 24,
 }
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Kind; 14] = [
+    pub const ALL: [Kind; 15] = [
         Kind::Module,
         Kind::Layout,
         Kind::RenderPass,
@@ -61,6 +64,7 @@ impl Kind {
         Kind::Same,
         Kind::Cost,
         Kind::Comparison,
+        Kind::Found,
     ];
 
     /// The kind's name in reports and in JSON.
@@ -80,6 +84,7 @@ impl Kind {
             Kind::Same => "same",
             Kind::Cost => "cost",
             Kind::Comparison => "comparison",
+            Kind::Found => "found",
         }
     }
 
@@ -105,6 +110,7 @@ impl Kind {
             Kind::Same => 11,
             Kind::Cost => 12,
             Kind::Comparison => 13,
+            Kind::Found => 14,
         }
     }
 }

@@ -29,7 +29,14 @@ pub struct Cleared {
 fn records_of(kinds: CacheKinds) -> Vec<Kind> {
     let mut records = Vec::new();
     if kinds.has(CacheKinds::COMPILATIONS) {
-        records.extend([Kind::Artifact, Kind::Same, Kind::Verified, Kind::Cost, Kind::Comparison]);
+        records.extend([
+            Kind::Artifact,
+            Kind::Same,
+            Kind::Verified,
+            Kind::Cost,
+            Kind::Comparison,
+            Kind::Found,
+        ]);
     }
     if kinds.has(CacheKinds::CONVERSIONS) {
         records.extend([Kind::Module, Kind::IdentifierPair]);

@@ -26,7 +26,9 @@ fn counts(kind: Kind) -> bool {
         | Kind::Same
         | Kind::IdentifierPair
         | Kind::Cost => true,
-        Kind::Use | Kind::CrashCount | Kind::Verified | Kind::Failed | Kind::Comparison => false,
+        Kind::Use | Kind::CrashCount | Kind::Verified | Kind::Failed | Kind::Comparison | Kind::Found => {
+            false
+        }
     }
 }
 

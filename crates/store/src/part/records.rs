@@ -364,7 +364,8 @@ impl Part {
             | Kind::Setup
             | Kind::Verified
             | Kind::Same
-            | Kind::Cost => self.supersedes(slot),
+            | Kind::Cost
+            | Kind::Found => self.supersedes(slot),
             Kind::Artifact => self.supersedes(slot) || self.is_reference_there(&slot.key),
             Kind::IdentifierPair | Kind::CrashCount | Kind::Failed | Kind::Comparison => {
                 let (mut buffer, mut is_equal) = (Vec::new(), false);

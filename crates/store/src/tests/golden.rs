@@ -49,6 +49,11 @@ fn costs() -> Vec<u8> {
     segment_of(PartIdentity::Device(header()), records.into_iter())
 }
 
+fn found() -> Vec<u8> {
+    let record = (Kind::Found, key(3), 60_u32.to_le_bytes().to_vec());
+    segment_of(PartIdentity::Device(header()), [record].into_iter())
+}
+
 /// A comparison with a verdict.
 fn comparison() -> Comparison {
     let runs = [(AskedFirst::Stash, 9000), (AskedFirst::Stash, 8000), (AskedFirst::Driver, 40_000)];
@@ -115,13 +120,14 @@ fn report() -> RunReport {
     }
 }
 
-fn all() -> [(&'static str, Vec<u8>); 7] {
+fn all() -> [(&'static str, Vec<u8>); 8] {
     [
         ("portable-v2.vks", segment(PartIdentity::Portable, Kind::Recipe)),
         ("sealed-v2.vks", sealed()),
         ("device-v2.vks", segment(PartIdentity::Device(header()), Kind::Artifact)),
         ("same-v2.vks", same()),
         ("cost-v2.vks", costs()),
+        ("found-v2.vks", found()),
         ("comparison-v2.vks", comparisons()),
         ("report-v2.vkr", runs::encode(runs::REPORT_MAGIC, &report()).unwrap()),
     ]
@@ -223,6 +229,18 @@ fn costs_stay_readable_and_are_no_artifacts() {
     // What is in a file without an index may count twice.
     let few = |limit, kind| device.has_fewer_than(limit, kind);
     assert!(few(1, Kind::Artifact) && !few(2, Kind::Cost) && few(5, Kind::Cost));
+}
+
+#[test]
+fn what_was_found_stays_readable() {
+    let root = root();
+    drop(open(root.path()).device(&header()).unwrap());
+    let folder = root.path().join(app().folder).join(format!("device-{}", header().short_digest()));
+    fs::copy(golden("found-v2.vks"), folder.join("a.vks")).unwrap();
+    let device = open(root.path()).device(&header()).unwrap();
+    let mut buffer = Vec::new();
+    assert!(device.read(Kind::Found, &key(3), &mut buffer));
+    assert_eq!(buffer, 60_u32.to_le_bytes());
 }
 
 #[test]

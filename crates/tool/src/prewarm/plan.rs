@@ -268,7 +268,9 @@ fn groups(
         let other = if cfg!(target_pointer_width = "64") { 32 } else { 64 };
         problems.push(format!("what {other}-bit programs used is made by a {other}-bit vkstash only"));
     }
-    let has = |part: &Part, key: &Key| part.contains(Kind::Artifact, key);
+    // What only the driver had was made, too.
+    let has =
+        |part: &Part, key: &Key| [Kind::Artifact, Kind::Found].iter().any(|kind| part.contains(*kind, key));
     // Keys that were compiled on some device of this machine, so that the others need not have them.
     let is_present = |old: &&OldPart| {
         present.iter().any(|p| (p.vendor, p.device) == (old.header.vendor_id, old.header.device_id))

@@ -261,6 +261,7 @@ fn describe_work(lines: &mut Vec<String>, work: &Work, driver_is_sooner: bool) {
         (Count::NothingToCompile, "nothing to compile", "libraries without shaders, fast links"),
         (Count::CompileRequired, "compile required", "the program asked not to compile"),
         (Count::ParkedUnasked, "parked in vain", "finished, and not asked for in time"),
+        (Count::FoundNoMore, "found no more", "asked for ahead, and no longer in the driver's own caches"),
         (Count::ParkingFailed, "not parked", "could not be made before the program asked"),
         (Count::FromBase, "from a base", "of the served"),
         (Count::FromSibling, "from a sibling", "of the served, made when the program enabled other features"),

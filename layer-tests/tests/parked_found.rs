@@ -1,0 +1,89 @@
+//! What only the driver's own caches have: workers ask it for that before the program does, without an artifact.
+
+use serde_json::json;
+
+use vkstash_layer_tests::child::{Scenario, Step, scenario};
+use vkstash_layer_tests::env::{Driver, Env};
+use vkstash_layer_tests::work::{self, Caches, Done, Shader, Work};
+use vkstash_store::stash::inspect::list_applications;
+
+use super::parked::{late, run_parked, with_parking};
+
+const STEPS: &[(&str, Step)] = &[("work", work::step), ("late", late)];
+const COUNT: u64 = 12;
+
+fn work(shader: Shader) -> Work {
+    Work { shader, count: COUNT as u32, ..Work::default() }
+}
+
+/// A driver of which nobody has measured anything, whose disk has what the work makes, and a stash of one run over it.
+fn met(scenario: &Scenario, shader: Shader) -> Env {
+    let name = format!("{shader:?}");
+    let disk = scenario.folder().join(format!("disk {name}"));
+    let driver = json!({ "driver_id": 99, "disk_cache": true, "disk_cache_dir": disk });
+    let env = scenario.on(Driver::Test(driver)).unwrap().stash(scenario.folder().join(name));
+    // Nobody records artifacts of what the driver had.
+    let env = env.var("VKSTASH_BACKGROUND_WORKERS", "0");
+    scenario.run_ok::<Done>("work", &env.clone().without_layer(), &work(shader));
+    let first = scenario.run_ok::<Done>("work", &env, &work(shader));
+    assert_eq!(first.reports.sum("driver_had"), COUNT, "{:?}", first.reports.counters());
+    let all = list_applications(&env.stash_folder()).unwrap();
+    let parts = || all.iter().flat_map(|application| &application.parts);
+    let count = |kind: &str| parts().filter_map(|part| part.records.get(kind)).sum::<u64>();
+    assert_eq!(["recipe", "found", "artifact"].map(count), [COUNT, COUNT, 0]);
+    with_parking(&env)
+}
+
+fn lose_disk(scenario: &Scenario, shader: Shader) {
+    std::fs::remove_dir_all(scenario.folder().join(format!("disk {shader:?}"))).unwrap();
+}
+
+#[test]
+fn what_the_driver_had_is_handed_over_in_every_later_run() {
+    scenario(STEPS, |scenario| {
+        for shader in [Shader::Compute, Shader::DynamicRendering] {
+            let env = met(scenario, shader);
+            for run in 2..5 {
+                let seen = run_parked(scenario, &env, &work(shader), COUNT);
+                let counters = seen.reports.counters();
+                assert!(seen.value.all_made());
+                let [parked, found] = ["parked", "parked_found"].map(|name| seen.reports.sum(name));
+                assert_eq!((parked, found), (COUNT, COUNT), "{shader:?}, run {run}: {counters:?}");
+                let others = ["driver_had", "compiled", "parking_failed", "parked_unasked", "found_no_more"];
+                assert_eq!(others.map(|name| seen.reports.sum(name)), [0; 5], "{counters:?}");
+            }
+        }
+    });
+}
+
+/// What the program's cache is owed is nowhere.
+#[test]
+fn a_call_with_a_cache_gets_none_of_them() {
+    scenario(STEPS, |scenario| {
+        let env = met(scenario, Shader::Compute);
+        for caches in [Caches::Shared, Caches::Fresh] {
+            let work = Work { caches, ..work(Shader::Compute) };
+            let seen = run_parked(scenario, &env, &work, COUNT);
+            let counters = seen.reports.counters();
+            assert!(seen.value.all_made());
+            assert_eq!(seen.reports.sum("parked"), 0, "{caches:?}: {counters:?}");
+            assert_eq!(seen.reports.sum("parked_unasked"), COUNT, "{caches:?}: {counters:?}");
+        }
+    });
+}
+
+#[test]
+fn a_driver_that_has_lost_its_caches_compiles_nothing_for_a_worker() {
+    scenario(STEPS, |scenario| {
+        let env = met(scenario, Shader::Compute);
+        lose_disk(scenario, Shader::Compute);
+        // Each question in vain is a task, and one finds nothing more to ask for.
+        let seen = run_parked(scenario, &env, &work(Shader::Compute), 8);
+        let counters = seen.reports.counters();
+        assert!(seen.value.all_made());
+        assert_eq!(seen.reports.sum("found_no_more"), 8, "of {COUNT}: {counters:?}");
+        assert_eq!(seen.reports.sum("compiled"), COUNT, "{counters:?}");
+        let others = ["parked", "parking_failed", "parked_unasked"];
+        assert_eq!(others.map(|name| seen.reports.sum(name)), [0; 3], "{counters:?}");
+    });
+}
