@@ -56,6 +56,22 @@ fn what_the_driver_had_is_handed_over_in_every_later_run() {
     });
 }
 
+/// Where the driver is asked first, nobody ever finds out whether it takes the artifact.
+#[test]
+fn an_artifact_that_was_never_taken_keeps_nothing_from_being_asked_for() {
+    scenario(STEPS, |scenario| {
+        let disk = scenario.folder().join("disk");
+        let driver = json!({ "driver_id": 99, "disk_cache": true, "disk_cache_dir": disk });
+        let env = scenario.on(Driver::Test(driver)).unwrap().var("VKSTASH_ASK_FIRST", "driver");
+        for (run, what) in [(1, "compiled"), (2, "driver_had")] {
+            let seen = scenario.run_ok::<Done>("work", &env, &work(Shader::Compute));
+            assert_eq!(seen.reports.sum(what), COUNT, "run {run}: {:?}", seen.reports.counters());
+        }
+        let seen = run_parked(scenario, &with_parking(&env), &work(Shader::Compute), COUNT);
+        assert_eq!(seen.reports.sum("parked_found"), COUNT, "{:?}", seen.reports.counters());
+    });
+}
+
 /// What the program's cache is owed is nowhere.
 #[test]
 fn a_call_with_a_cache_gets_none_of_them() {

@@ -1,6 +1,5 @@
 //! Shader modules: hashed when they are created, and their code queued for the store if it is new.
 
-use std::sync::{Mutex, OnceLock};
 use std::time::Instant;
 
 use ash::vk;
@@ -11,7 +10,7 @@ use crate::recipe::capture::stage;
 use crate::recipe::chain;
 use crate::recipe::identifier;
 use crate::recipe::payload::module_record;
-use crate::state::described::{Module, Unhashed};
+use crate::state::described::Module;
 use crate::state::device::Device;
 use crate::state::live_devices;
 use crate::stats::Count;
@@ -55,20 +54,9 @@ unsafe fn describe(device: &Device, info: &vk::ShaderModuleCreateInfo<'_>, modul
     device.count(Count::Modules);
     // Plain structures in a module's chain would have to be part of its identity; there are none today.
     let refusal = scanned.err();
-    let put_off = || {
-        let room = device.may_put_hashing_off(code.len())?;
-        Some((module_record(info.flags, code)?, room))
-    };
     let started = Instant::now();
-    if let Some(record) = put_off() {
-        let unhashed = Unhashed { record: Mutex::new(Some(record)) };
-        let waiting = Module { identity: OnceLock::new(), unhashed: Some(unhashed), refusal };
-        device.modules.insert(module, waiting);
-        device.comparisons.note_module(started.elapsed());
-        return;
-    }
     let identity = identifier::module_identity(info.flags, code);
-    device.modules.insert(module, Module { identity: identity.into(), unhashed: None, refusal });
+    device.modules.insert(module, Module { identity, refusal });
     if device.keeps_modules() {
         // SAFETY: a live module.
         unsafe { device.keep_module(module, &identity, || module_record(info.flags, code)) };
@@ -86,9 +74,8 @@ pub unsafe extern "system" fn destroy(
     let Some(device) = (unsafe { live_devices::find(handle) }) else {
         pass!(handle, destroy_shader_module(module, allocator));
     };
-    // Forgotten first: the driver may give the handle to another thread at once. The next copy of code gets the memory
-    // of this one: memory that nobody has used yet costs a page fault for each 4 KiB.
-    let forget = || device.modules.remove_last(module, Module::drop_code);
+    // Forgotten first: the driver may give the handle to another thread at once.
+    let forget = || device.modules.remove(module);
     guard("vkDestroyShaderModule", forget, || ());
     if let Some(next) = device.table.destroy_shader_module {
         // SAFETY: the program's valid arguments.

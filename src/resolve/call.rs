@@ -154,8 +154,7 @@ impl<'a, I: CreateInfo> Call<'a, I> {
             if stage.module == vk::ShaderModule::null() {
                 return None;
             }
-            let read = self.device.modules.read(stage.module, |module| module.identity.get().copied());
-            match read.flatten() {
+            match self.device.modules.read(stage.module, |module| module.identity) {
                 Some(identity) => identity.hash(&mut hasher),
                 None => stage.module.as_raw().hash(&mut hasher),
             }

@@ -154,8 +154,10 @@ pub fn note_found(device: &Device, key: &Key, took: Duration) {
     let Some(stored) = device.stored().filter(|_| device.wants_recipes() && device.cache_control) else {
         return;
     };
-    let is_known = [Kind::Found, Kind::Artifact].iter().any(|kind| stored.device.contains(*kind, key));
-    if !is_known && !stored.device.put(Kind::Found, key, Box::new(payload::cost_record(took))) {
+    // Also of a key that has an artifact: nobody knows of it that a driver takes it before a program was served it.
+    if !stored.device.contains(Kind::Found, key)
+        && !stored.device.put(Kind::Found, key, Box::new(payload::cost_record(took)))
+    {
         device.count(Count::Dropped);
     }
 }

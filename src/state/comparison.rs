@@ -168,16 +168,6 @@ impl Comparisons {
         self.start(ask, stored, habit).way
     }
 
-    /// Whether nothing of the stash is wanted before the driver was asked: that is so for every habit that was compared.
-    pub fn all_ask_driver(&self, ask: Ask, stored: Option<&Stored>) -> bool {
-        let mut known = CacheHabit::ALL
-            .map(|habit| self.start(ask, stored, habit))
-            .into_iter()
-            .filter(|start| start.was_compared() || ask.first == AskFirst::Driver)
-            .peekable();
-        known.peek().is_some() && known.all(|start| start.way == AskedFirst::Driver)
-    }
-
     /// Whether calls of this habit are timed.
     pub fn is_timed(&self, habit: CacheHabit) -> bool {
         let Running { start, calls, .. } = &self.habits[habit.position()];
@@ -539,11 +529,8 @@ mod tests {
             let comparisons = Comparisons::default();
             assert_eq!(comparisons.way(ask, None, CacheHabit::NoCache), way);
             assert!(!comparisons.is_timed(CacheHabit::NoCache));
-            assert_eq!(comparisons.all_ask_driver(ask, None), way == AskedFirst::Driver);
             let due = (0..20).filter_map(|_| thread.call(&comparisons, CacheHabit::NoCache, Duration::ZERO));
             assert_eq!(due.count(), 0);
         }
-        let ask = Ask { first: AskFirst::Auto, waits_if_busy: true };
-        assert!(!Comparisons::default().all_ask_driver(ask, None));
     }
 }

@@ -39,7 +39,6 @@ use crate::log;
 use crate::recipe::identifier::NativeIdentifier;
 use crate::recipe::model::SCHEMA;
 use crate::stats::{Count, Counters};
-use vkstash_store::base::memory::{Taken, UNHASHED};
 use vkstash_store::base::util::lock;
 use vkstash_store::forks as fork;
 use vkstash_store::format::comparison::{AskedFirst, CacheHabit, Comparison};
@@ -498,14 +497,6 @@ impl Device {
         self.comparisons.way(self.ask(), self.stored(), habit)
     }
 
-    /// Whether the driver is asked first for all that earlier runs have requested: what the stash could have ready is not
-    /// wanted.
-    pub fn leaves_all_to_driver(&self) -> bool {
-        self.may_ask_driver_first()
-            && !self.knows_failures()
-            && self.comparisons.all_ask_driver(self.ask(), self.stored())
-    }
-
     fn ask(&self) -> Ask {
         Ask { first: self.instance.config.ask_first, waits_if_busy: self.policy.writes_what_is_loaded }
     }
@@ -568,15 +559,6 @@ impl Device {
         // If nobody has counted yet, the first count finds the record.
         if let Some(failures) = self.failures.get() {
             failures.fetch_add(if fails { 1 } else { -1 }, Ordering::Relaxed);
-        }
-    }
-
-    /// Room for a module of this size that may be left unhashed.
-    pub fn may_put_hashing_off(&self, bytes: usize) -> Option<Taken> {
-        if self.may_ask_driver_first() && (self.has_no_artifacts() || self.leaves_all_to_driver()) {
-            UNHASHED.take(bytes)
-        } else {
-            None
         }
     }
 }

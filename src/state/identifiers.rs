@@ -3,13 +3,10 @@
 
 use ash::vk;
 
-use super::described::{Module, Unhashed};
 use super::device::{Device, IdentifierMode};
 use super::switches::{self, CacheKinds};
-use crate::recipe::identifier::{self, NativeIdentifier};
-use crate::recipe::payload;
+use crate::recipe::identifier::NativeIdentifier;
 use crate::stats::Count;
-use vkstash_store::base::util::lock;
 use vkstash_store::format::record::{Key, Kind};
 
 impl Device {
@@ -45,22 +42,8 @@ impl Device {
     /// it.
     pub fn module_identity(&self, module: vk::ShaderModule) -> Option<Key> {
         // Reading waits for no thread.
-        let known = self.modules.read(module, |module| module.identity.get().copied()).flatten();
+        let known = self.modules.read(module, |module| module.identity);
         known.or_else(|| self.parents.as_ref()?.module_identity(module))
-    }
-
-    /// Hashes what was put off. None: another thread took the code and has not come back from it.
-    pub(super) fn hash(&self, module: vk::ShaderModule, object: &Module, waiting: &Unhashed) -> Option<Key> {
-        let mut record = lock(&waiting.record);
-        if let Some(identity) = object.identity.get() {
-            return Some(*identity);
-        }
-        let (taken, _room) = record.take()?;
-        let (flags, code) = payload::module_parts(&taken)?;
-        let identity = identifier::module_identity(flags, code);
-        // SAFETY: the module that the program names in a call is alive.
-        unsafe { self.keep_module(module, &identity, || Some(taken)) };
-        Some(*object.identity.get_or_init(|| identity))
     }
 
     /// # Safety

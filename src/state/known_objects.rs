@@ -28,13 +28,8 @@ fn digest_of(objects: &Objects<EncodedObject>, handle: impl Handle) -> Result<Ke
 
 impl capture::Objects for Device {
     fn module(&self, module: vk::ShaderModule) -> Result<Key, Refusal> {
-        let read = |object: &Module| match (&object.refusal, &object.unhashed) {
-            (Some(refusal), _) => Err(opaque(refusal)),
-            (None, None) => object.identity.get().copied().ok_or(unknown_object()),
-            (None, Some(waiting)) => match object.identity.get() {
-                Some(identity) => Ok(*identity),
-                None => self.hash(module, object, waiting).ok_or(unknown_object()),
-            },
+        let read = |object: &Module| {
+            object.refusal.as_ref().map_or(Ok(object.identity), |refusal| Err(opaque(refusal)))
         };
         self.modules.read(module, read).unwrap_or_else(|| Err(unknown_object()))
     }

@@ -4,7 +4,7 @@
 //! unique (contract 7.2), so entries are counted.
 
 use ash::vk::Handle;
-use papaya::{Compute, HashMap, Operation, ResizeMode};
+use papaya::{HashMap, Operation, ResizeMode};
 use rustc_hash::FxBuildHasher;
 use std::any::Any;
 use std::marker::PhantomData;
@@ -52,20 +52,15 @@ fn insert(live: &Live, handle: u64, object: Erased) {
     live.pin().update_or_insert(handle, again, first);
 }
 
-/// Takes one reference to a handle away. Calls `last` with the object if it was the last one: the map drops the object
-/// later, when it sees fit.
-fn remove(live: &Live, handle: u64, last: &dyn Fn(&Erased)) {
-    let live = live.pin();
-    let done = live.compute(handle, |entry| match entry {
+/// Takes one reference to a handle away. If it was the last one, the map drops the object later, when it sees fit.
+fn remove(live: &Live, handle: u64) {
+    live.pin().compute(handle, |entry| match entry {
         Some((_, entry)) if entry.created > 1 => {
             Operation::Insert(Entry { created: entry.created - 1, object: entry.object.clone() })
         }
         Some(_) => Operation::Remove,
         None => Operation::Abort(()),
     });
-    if let Compute::Removed(_, entry) = done {
-        last(&entry.object);
-    }
 }
 
 impl<T: Send + Sync + 'static> Objects<T> {
@@ -76,14 +71,8 @@ impl<T: Send + Sync + 'static> Objects<T> {
 
     /// An object was destroyed.
     pub fn remove(&self, handle: impl Handle) {
-        self.remove_last(handle, |_| ());
-    }
-
-    /// An object was destroyed. If nothing of this handle is live any more, `last` frees what need not wait until the
-    /// map drops the object, which it does for dozens of objects together.
-    pub fn remove_last(&self, handle: impl Handle, last: impl Fn(&T)) {
         if let Some(live) = self.live.get().filter(|_| !tls_destroyed()) {
-            remove(live, handle.as_raw(), &|object| object.downcast_ref().into_iter().for_each(&last));
+            remove(live, handle.as_raw());
         }
     }
 
@@ -114,7 +103,6 @@ impl<T: Send + Sync + 'static> Objects<T> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
 
     use ash::vk;
 
@@ -145,30 +133,6 @@ mod tests {
         assert_eq!(watched::held(), before);
         objects.insert(handle, 1);
         assert!(watched::held() > before, "the first one makes the map");
-    }
-
-    #[test]
-    fn what_the_last_reference_frees_is_freed_at_once() {
-        const SIZE: usize = 64 << 10;
-        let objects = Objects::default();
-        let handle = vk::ShaderModule::from_raw(7);
-        let code = || Mutex::new(Some(vec![1_u8; SIZE]));
-        let free = |code: &Mutex<Option<Vec<u8>>>| drop(code.lock().unwrap().take());
-        let is_there =
-            || objects.read(handle, |code: &Mutex<Option<Vec<u8>>>| code.lock().unwrap().is_some());
-        objects.insert(handle, code());
-        objects.insert(handle, code());
-        objects.remove_last(handle, free);
-        assert_eq!(is_there(), Some(true), "the handle is live still");
-        objects.remove_last(handle, free);
-        assert_eq!(is_there(), None);
-        let before = watched::held();
-        for _ in 0..20 {
-            objects.insert(handle, code());
-            objects.remove_last(handle, free);
-            let held = watched::held() - before;
-            assert!(held < SIZE as isize, "{held} bytes of what was destroyed");
-        }
     }
 
     /// A hundred objects that are made, looked up and destroyed one after the other.

@@ -23,8 +23,6 @@ pub static ANSWERS: Budget = Budget::new(bounded(128 << 20, 12 << 20));
 pub static COMPILED: Budget = Budget::new(bounded(128 << 20, 12 << 20));
 /// For companion caches.
 pub static COMPANIONS: Budget = Budget::new(bounded(128 << 20, 12 << 20));
-/// For code that may never have to be hashed.
-pub static UNHASHED: Budget = Budget::new(bounded(32 << 20, 8 << 20));
 
 /// An empty list with room for `count` elements.
 pub fn room<T>(count: usize) -> Option<Vec<T>> {
