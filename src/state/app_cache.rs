@@ -15,6 +15,7 @@ use super::asked_first::{LoadedCacheFirst, RecentHits};
 use super::beside::{Beside, Filled};
 use super::blobs::Blobs;
 use super::budget::Kept;
+use super::finds::Finds;
 use crate::recipe::shader_set::ShaderSet;
 use vkstash_store::base::util::lock;
 use vkstash_store::format::record::Key;
@@ -63,6 +64,9 @@ pub struct AppCache {
     fills: AtomicU32,
     /// The one pipeline that the program's own call put into the empty cache, and that was recorded from it.
     fresh: OnceLock<Key>,
+    /// What asking it has brought, if it was loaded: it is asked before a compile as long as it has what it is asked for,
+    /// in however long a time.
+    pub loaded_has: Finds,
     /// Whether it is asked before the stash.
     pub loaded_cache_first: LoadedCacheFirst,
     /// What it has lately had in memory.
@@ -88,6 +92,7 @@ impl AppCache {
             driver_filled: AtomicBool::new(!empty_at_first),
             fills: AtomicU32::new(0),
             fresh: OnceLock::new(),
+            loaded_has: Finds::default(),
             loaded_cache_first: LoadedCacheFirst::default(),
             recent_hits: RecentHits::default(),
             beside: Beside::default(),

@@ -141,6 +141,8 @@ pub struct Config {
     pub disk_cache_us: u64,
     /// Microseconds that reading an entry of it takes where a pipeline cache is passed.
     pub disk_entry_beside_us: u64,
+    /// Microseconds that finding a pipeline in a pipeline cache takes.
+    pub cache_hit_us: u64,
     /// Caches have an entry for each shader, and none for pipelines: what has met all shaders of a pipeline has it.
     pub shader_entries: bool,
     /// One thread at a time creates pipelines.
@@ -194,6 +196,7 @@ impl Default for Config {
             disk_cache_dir: None,
             disk_cache_us: 0,
             disk_entry_beside_us: 0,
+            cache_hit_us: 0,
             shader_entries: false,
             serialises: false,
             disk_cache_write_us: 0,

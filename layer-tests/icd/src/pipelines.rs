@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use ash::vk::{self, Handle as _};
@@ -82,6 +83,9 @@ pub unsafe fn make_some(
         let entries = element.entries(&config);
         let lacking = || entries.iter().filter(|entry| !cache.as_ref().is_some_and(|cache| cache.has(entry)));
         let in_app = cacheable && lacking().next().is_none();
+        if in_app && cache.is_some() {
+            thread::sleep(Duration::from_micros(config.cache_hit_us));
+        }
         // Pipelines that capture data do not use the internal cache (contract 5.5).
         let internal = cacheable && !device.internal_cache_off && element.flags & CAPTURE_DATA == 0;
         let on_disk = || lacking().all(|entry| disk::has(&config, entry));

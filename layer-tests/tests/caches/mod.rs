@@ -2,9 +2,11 @@
 //!
 //! - [`data`] the data that programs read from their caches, on real drivers
 //! - [`calls`] the calls that reach the driver, on the test driver
+//! - [`slow`] a loaded cache whose pipelines the driver takes long to find
 
 mod calls;
 mod data;
+mod slow;
 
 use vkstash_layer_tests::vulkan::{Device, DeviceOptions, Instance, InstanceOptions};
 
