@@ -6,6 +6,7 @@ use ash::vk;
 
 use super::again::{self, Again, NotMade, StoredCall};
 use super::objects::OwnObjects;
+use super::questions::{Questions, Watch};
 use crate::faults;
 use crate::recipe::chain::Arena;
 use crate::recipe::payload;
@@ -60,17 +61,24 @@ pub fn way(device: &Device, stored: &Stored, key: &Key) -> Option<Way> {
         if taken && !is_refused(stored, key) {
             return Some(Way::Artifact);
         }
-        let was_found = device.cache_control && has(Kind::Found) && !has(Kind::Failed);
-        return (was_found && stored.device.read(Kind::Found, key, &mut record))
-            .then(|| payload::cost(&record))
-            .flatten()
-            .map(Way::Found);
+        let was_found = device.cache_control && stored.device.read(Kind::Found, key, &mut record);
+        let took = payload::cost(&record).filter(|_| was_found);
+        return took.filter(|_| !is_doubted(stored, key)).map(Way::Found);
     }
     if !device.records_recipes_alone() || !stored.device.read(Kind::Cost, key, &mut record) {
         return None;
     }
     let cost = payload::cost(&record)?;
     (cost <= faults::time_limit(LONGEST_COMPILE)).then_some(Way::Compile(cost))
+}
+
+/// Whether the driver has failed with this key since it had it, or a process has died of it.
+fn is_doubted(stored: &Stored, key: &Key) -> bool {
+    let mut record = Vec::new();
+    let has_failed = stored.device.has_any(Kind::Failed)
+        && stored.device.read(Kind::Failed, key, &mut record)
+        && !matches!(record.as_slice(), [0] | [late::FAILED | late::REFUSED, ..]);
+    has_failed || stored.device.crash_count(key) > 0
 }
 
 /// An artifact that was refused so often is not offered by workers any more. Once may be chance.
@@ -127,9 +135,7 @@ impl Inputs {
 
     /// Remembers that the driver has refused the artifact.
     pub fn note_refusal(&self, stored: &Stored, key: &Key) {
-        if self.way == Way::Artifact {
-            note_refusal(stored, key, &self.artifact);
-        }
+        note_refusal(stored, key, &self.artifact);
     }
 }
 
@@ -156,9 +162,10 @@ pub unsafe fn make(
     own: &OwnObjects,
     key: &Key,
     inputs: &mut Inputs,
+    questions: &Questions,
 ) -> Result<Finished, NotMade> {
     let Inputs { way, stored_call, artifact, source } = inputs;
-    let making = Making { stored, way: *way, artifact, source: *source };
+    let making = Making { stored, way: *way, artifact, source: *source, questions };
     // SAFETY: the caller's contract.
     unsafe { again::with_request(device, own, key, stored_call, making) }
 }
@@ -169,13 +176,14 @@ struct Making<'a> {
     way: Way,
     artifact: &'a mut Vec<u8>,
     source: Option<Source>,
+    questions: &'a Questions,
 }
 
 impl Again for Making<'_> {
     type Made = Finished;
 
     unsafe fn run<I: CreateInfo>(self, request: &Request<'_, I>) -> Result<Finished, NotMade> {
-        let Making { stored, way, artifact: buffer, source } = self;
+        let Making { stored, way, artifact: buffer, source, questions } = self;
         let (call, key) = (&request.call, &request.pipeline.key);
         // SAFETY: the caller's contract.
         let (answer, cost, origin) = unsafe {
@@ -194,7 +202,7 @@ impl Again for Making<'_> {
                     if request.call.parsed().is_looked_at() {
                         return Err(NotMade::NothingToCompile);
                     }
-                    (ask(request)?, known, MadeOf::Found)
+                    (ask(request, questions)?, known, MadeOf::Found)
                 }
                 Way::Compile(known) => {
                     let since = Instant::now();
@@ -224,7 +232,7 @@ impl Again for Making<'_> {
 ///
 /// # Safety
 /// As [`Again::run`].
-unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>) -> Result<Answer, NotMade> {
+unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>, questions: &Questions) -> Result<Answer, NotMade> {
     let mut arena = Arena::default();
     let mut creation = *request.call.creation;
     // SAFETY: the caller's contract; the arena stays on this stack frame until the call is over.
@@ -232,7 +240,10 @@ unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>) -> Result<Answer, NotMade
         if !creation.forbid_compiling(&mut arena) {
             return Err(NotMade::NothingToCompile);
         }
-        Ok(request.call.create_with(vk::PipelineCache::null(), &creation.info))
+        let watch = Watch::begin();
+        let answer = request.call.create_with(vk::PipelineCache::null(), &creation.info);
+        questions.note(&watch, answer.result);
+        Ok(answer)
     }
 }
 

@@ -11,7 +11,7 @@ use super::gate::{self, Manners};
 use super::make::{self, Inputs, Way};
 use super::objects::{DeviceTraits, ObjectError, OwnObjects};
 use super::pool::{self, Cancelled, Owner, Producer, Task};
-use super::questions::{Questions, Watch};
+use super::questions::Questions;
 use super::{order, processors, spare};
 use crate::faults;
 use crate::guard::contained;
@@ -63,8 +63,9 @@ struct Parker {
     ran_dry: AtomicBool,
     /// A chain has ended because of that, or because there is no room.
     is_done: AtomicBool,
+    /// What asking for what the driver had in its own caches has brought.
     questions: Questions,
-    /// Beside the program's creation calls.
+    /// What its workers do while the program creates pipelines.
     manners: Manners,
 }
 
@@ -304,15 +305,11 @@ impl Parker {
                 return None;
             }
         };
-        let watch = matches!(way, Way::Found(_)).then(Watch::begin);
         let started = Instant::now();
         // SAFETY: this thread is behind the gate, and vkDestroyDevice waits for that (`pool::leave`), so the device is
         // alive; the driver calls nothing of the program's (`enter_driver_of`).
-        let made = unsafe { make::make(device, stored, &self.own, key, &mut inputs) };
+        let made = unsafe { make::make(device, stored, &self.own, key, &mut inputs, &self.questions) };
         drop(mark);
-        if let Some(watch) = watch {
-            self.questions.note(&watch, made.is_ok());
-        }
         let pause = Some(stored.device.worker_pause(started.elapsed()));
         match made {
             Ok(finished) => {

@@ -6,6 +6,8 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use ash::vk;
+
 use crate::faults;
 use vkstash_store::base::thread;
 
@@ -41,7 +43,7 @@ fn waited() -> Option<Duration> {
 }
 
 impl Watch {
-    /// It is put.
+    /// A question is put.
     pub fn begin() -> Watch {
         Watch { waited: waited(), since: Instant::now() }
     }
@@ -66,16 +68,17 @@ impl Questions {
         !has_no_answers || self.left_out.fetch_add(1, Ordering::Relaxed) % ONE_IN == ONE_IN - 1
     }
 
-    /// One was answered. `was_there`: the driver had the pipeline.
-    pub fn note(&self, watch: &Watch, was_there: bool) {
-        self.note_took(watch.took(), was_there);
+    /// A question was answered.
+    pub fn note(&self, watch: &Watch, answer: vk::Result) {
+        self.note_took(watch.took(), answer);
     }
 
-    fn note_took(&self, took: Duration, was_there: bool) {
-        if was_there {
-            self.in_vain.store(0, Ordering::Relaxed);
-        } else {
-            self.in_vain.fetch_add(1, Ordering::Relaxed);
+    fn note_took(&self, took: Duration, answer: vk::Result) {
+        match answer {
+            vk::Result::SUCCESS => self.in_vain.store(0, Ordering::Relaxed),
+            vk::Result::PIPELINE_COMPILE_REQUIRED => _ = self.in_vain.fetch_add(1, Ordering::Relaxed),
+            // An error says nothing of what the driver has.
+            _ => {}
         }
         let [long, too_long] = [LONG, TOO_LONG].map(faults::time_limit);
         let is_too_long = took >= too_long;
@@ -93,6 +96,8 @@ mod tests {
     use super::*;
 
     const SHORT: Duration = Duration::from_micros(60);
+    const HAD: vk::Result = vk::Result::SUCCESS;
+    const REQUIRED: vk::Result = vk::Result::PIPELINE_COMPILE_REQUIRED;
 
     #[test]
     fn a_driver_that_has_nothing_any_more_is_asked_for_one_in_64() {
@@ -100,7 +105,7 @@ mod tests {
         let ask = |was_there: bool| {
             let may = questions.may_ask();
             if may {
-                questions.note_took(SHORT, was_there);
+                questions.note_took(SHORT, if was_there { HAD } else { REQUIRED });
             }
             may
         };
@@ -114,19 +119,21 @@ mod tests {
             "the first answer ends it: 56 later than the last one"
         );
         assert!((0..20).all(|_| ask(true)));
+        (0..20).for_each(|_| questions.note_took(SHORT, vk::Result::ERROR_UNKNOWN));
+        assert!(questions.may_ask(), "an error");
     }
 
     #[test]
     fn a_driver_that_answers_slowly_is_asked_no_more() {
         let questions = Questions::default();
-        questions.note_took(TOO_LONG - Duration::from_micros(1), true);
-        questions.note_took(LONG, true);
-        questions.note_took(LONG - Duration::from_micros(1), true);
+        questions.note_took(TOO_LONG - Duration::from_micros(1), HAD);
+        questions.note_took(LONG, HAD);
+        questions.note_took(LONG - Duration::from_micros(1), HAD);
         assert!(questions.may_ask());
-        questions.note_took(LONG, false);
+        questions.note_took(LONG, REQUIRED);
         assert!(!questions.may_ask(), "three");
         let questions = Questions::default();
-        questions.note_took(TOO_LONG, true);
+        questions.note_took(TOO_LONG, HAD);
         assert!(!questions.may_ask(), "one");
     }
 }

@@ -33,7 +33,8 @@ pub(super) struct OnDevice {
     pub(super) device: String,
     /// The name of the device part.
     pub(super) part: String,
-    /// The size of the artifact. Null: another artifact has the same data, or the driver's caches keep nothing.
+    /// The size of the artifact. Null: another artifact has the same data, the driver had it, or its caches keep
+    /// nothing.
     pub(super) bytes: Option<u64>,
     /// What the compile took. Null where it is not known.
     pub(super) compile_ns: Option<u64>,
@@ -73,22 +74,25 @@ fn on_devices(root: &Path, application: &ApplicationInfo) -> HashMap<Key, Vec<On
             || format!("device {:#06x} of vendor {:#06x}", header.device_id, header.vendor_id),
             |device| device.name.clone(),
         );
-        let wanted = |kind| matches!(kind, Kind::Artifact | Kind::Same | Kind::Cost);
+        let wanted = |kind| matches!(kind, Kind::Artifact | Kind::Same | Kind::Cost | Kind::Found);
         browser.for_each(&wanted, &mut |kind, key, bytes| {
             let on_device = OnDevice {
                 device: device.clone(),
                 part: part.name.clone(),
                 bytes: (kind == Kind::Artifact).then_some(bytes.len() as u64),
-                // All three begin with it (docs/format.md).
+                // The others begin with it (docs/format.md); what was found was not compiled.
                 compile_ns: bytes
                     .get(..4)
+                    .filter(|_| kind != Kind::Found)
                     .and_then(payload::cost)
                     .and_then(|cost| u64::try_from(cost.as_nanos()).ok()),
             };
             let known = found.entry(*key).or_default();
             match known.iter_mut().find(|known| known.part == part.name) {
-                // An artifact says more than a reference or a cost.
-                Some(known) if on_device.bytes.is_some() => *known = on_device,
+                // An artifact says more than a reference or a cost, and these more than that the driver had it.
+                Some(known) if on_device.bytes.is_some() || known.bytes.or(known.compile_ns).is_none() => {
+                    *known = on_device;
+                }
                 Some(_) => {}
                 None => known.push(on_device),
             }
