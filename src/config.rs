@@ -34,8 +34,8 @@ pub const COMPILE_STORED_BEFORE: &str = "VKSTASH_REHYDRATE";
 pub const OPEN_MS: &str = "VKSTASH_OPEN_MS";
 /// How many milliseconds a program waits at its end, at most, for what is not written yet.
 pub const END_MS: &str = "VKSTASH_END_MS";
-/// Who is asked first for a pipeline: `stash`, `driver`, or `auto` (the default): whoever has answered earlier runs of
-/// the program sooner (docs/adaptive.md).
+/// Who is asked first for what is not parked: `stash`, `driver`, or `auto` (the default): what the table of drivers
+/// says (src/state/policy.rs). For measurements.
 pub const ASK_FIRST: &str = "VKSTASH_ASK_FIRST";
 /// How many threads at a time enter the driver with served calls, 0 for any number: for measurements of a driver.
 pub const SERVED_WIDTH: &str = "VKSTASH_SERVED_WIDTH";
@@ -76,7 +76,7 @@ pub enum Identifiers {
 /// Who is asked first for a pipeline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AskFirst {
-    /// Whoever has answered earlier runs sooner.
+    /// Whom the table of drivers names.
     #[default]
     Auto,
     /// The stash.
@@ -107,7 +107,7 @@ pub struct Config {
     pub opening: Option<Duration>,
     /// [`END_MS`]; None: the usual.
     pub end: Option<Duration>,
-    /// [`ASK_FIRST`]. A program that shall be profiled is not compared.
+    /// [`ASK_FIRST`].
     pub ask_first: AskFirst,
     /// [`SERVED_WIDTH`]; None: what the table of drivers says.
     pub served_width: Option<u32>,

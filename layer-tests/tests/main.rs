@@ -2,9 +2,9 @@
 //! sixty took minutes. One concern in a file.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
-mod adaptive;
 mod api;
 mod api_identifiers;
+mod asked_first;
 mod asks_for_nothing;
 mod background_modes;
 mod bases;

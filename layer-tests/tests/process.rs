@@ -333,7 +333,6 @@ fn end_with_a_thread(_: &Value) -> Value {
     json!(made && DEVICE.lock().unwrap().is_none())
 }
 
-/// Runs are compared at that end.
 #[test]
 fn a_device_and_its_instance_are_destroyed_without_thread_local_storage() {
     scenario(&[("step", end_with_a_thread)], |scenario| {

@@ -22,7 +22,8 @@ const ALL: u64 = COUNT as u64;
 /// The first pipeline goes through the program's cache while that is empty, and is recorded for nothing.
 const LATE: u64 = ALL - 1;
 
-/// VK_DRIVER_ID_NVIDIA_PROPRIETARY, and a driver of which nobody has measured anything.
+/// VK_DRIVER_ID_MESA_RADV, VK_DRIVER_ID_NVIDIA_PROPRIETARY, and a driver of which nobody has measured anything.
+const RADV: u32 = 3;
 const NVIDIA: u32 = 4;
 const UNKNOWN: u32 = 99;
 
@@ -176,21 +177,32 @@ fn the_first_run_makes_the_programs_calls_and_the_second_is_served() {
     });
 }
 
-/// Each cache of the layer's takes this driver longer than its slow disk.
+/// Also what it has in memory, or on a fast disk: the stash is to survive the loss of the driver's caches.
 #[test]
-fn what_serving_would_make_slower_is_not_recorded() {
+fn whatever_the_driver_has_is_recorded_once_and_kept() {
     scenario(STEPS, |scenario| {
-        let work = pipelines(Caches::Shared);
-        let env = warm(scenario, driver(scenario, NVIDIA), &work);
-        let few = Work { count: 4, ..work.clone() };
-        let first = run(scenario, &env, &few, "quiet");
-        assert_eq!(counts(&first, ["recorded_by_workers"]), [3], "{:?}", first.reports.counters());
-        let mut script = driver(scenario, NVIDIA);
-        script["faults"] = json!([{ "command": "vkCreatePipelineCache", "hang_ms": 100 }]);
-        let slow = on(scenario, script);
-        let second = run(scenario, &slow, &work, "");
-        let names = ["served", "driver_had", "left_to_workers"];
-        assert_eq!(counts(&second, names), [4, ALL - 4, 0], "{:?}", second.reports.counters());
+        for id in [RADV, NVIDIA, UNKNOWN] {
+            for caches in [Caches::None, Caches::Fresh, Caches::Shared] {
+                let version = 10 * id + caches as u32;
+                let mut script = driver(scenario, id);
+                script["driver_version"] = json!(version);
+                script["disk_entry_beside_us"] = json!(0);
+                script["disk_cache_dir"] = json!(scenario.folder().join(format!("disk {version}")));
+                let work = Work { cache_control: true, ..pipelines(caches) };
+                let env = warm(scenario, script.clone(), &work).var("VKSTASH_ASK_FIRST", "driver");
+                let env = env.stash(scenario.folder().join(format!("stash {version}")));
+                let first = run(scenario, &env, &work, "quiet");
+                let names = ["driver_had", "recorded_by_workers", "compiled"];
+                let seen = format!("{version} {:?}", first.reports.counters());
+                assert_eq!(counts(&first, names), [ALL, ALL, 0], "{seen}");
+                assert_eq!(records(&env, "artifact"), ALL, "{seen}");
+                // The driver's cache is lost, and what was parked, served or found beside it needs no compile.
+                std::fs::remove_dir_all(scenario.folder().join(format!("disk {version}"))).unwrap();
+                let second = run(scenario, &env, &work, "");
+                let [served, parked, compiled] = counts(&second, ["served", "parked", "compiled"]);
+                assert_eq!((served + parked, compiled), (ALL, 0), "{seen} {:?}", second.reports.counters());
+            }
+        }
     });
 }
 

@@ -1,4 +1,4 @@
-//! Records artifacts of pipelines that the driver found in its own slow disk cache (state/slow_hits.rs).
+//! Records artifacts of pipelines that the driver had in its own caches (state/slow_hits.rs).
 //!
 //! A worker does so, one after the other, while the program creates no pipelines. docs/background.md says when.
 
@@ -54,12 +54,11 @@ fn recorders() -> MutexGuard<'static, Vec<Arc<Recorder>>> {
     lock(RECORDERS.get())
 }
 
-/// A device was created: what its driver has, but slowly, is recorded from now on. Nothing is started before there is
-/// some of it.
+/// A device was created: what its driver has is recorded from now on. Nothing is started before there is some of it.
 ///
-/// Not where a call that records costs the program nothing, nor where a call may compile although it must not.
+/// Not where a call may compile although it must not.
 pub fn start(device: &Arc<Device>) {
-    let is_wanted = device.policy.artifacts && !device.policy.free_recording && device.cache_control;
+    let is_wanted = device.policy.artifacts && device.cache_control;
     let is_possible = pool::is_allowed() && !device.calls_back() && device.table.destroy_pipeline.is_some();
     // Whoever makes artifacts ahead of a program has each call recorded.
     if !is_wanted || !is_possible || device.instance().config.application.is_some() {

@@ -93,7 +93,7 @@ pub fn start(device: &Arc<Device>) {
         return;
     }
     let is_to_create = device.keeps_artifacts() || device.identifiers != IdentifierMode::Off;
-    let at_first_command = is_to_create && !device.instance().ended_runs.was_last_idle();
+    let at_first_command = is_to_create && !device.instance().last_device_was_idle.load(Ordering::Relaxed);
     let traits = DeviceTraits {
         algorithm: (device.identifiers == IdentifierMode::Native).then_some(device.physical.algorithm),
         advanced_blend: device.advanced_blend,
@@ -377,7 +377,6 @@ impl Producer for AsProducer {
         if !device.stored().is_some_and(|stored| stored.stash.forget_order()) {
             tracing::debug!("the order of use was not forgotten");
         }
-        device.forget_comparisons();
     }
 
     fn wants_measurements(&self) -> bool {

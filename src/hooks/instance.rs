@@ -2,7 +2,6 @@
 
 use std::ffi::CStr;
 use std::sync::Arc;
-use std::time::Instant;
 
 use ash::vk;
 
@@ -142,7 +141,6 @@ pub unsafe extern "system" fn destroy_instance(
     let Some(instance) = removed else {
         return guard("vkDestroyInstance", || process::release(handle), || ());
     };
-    let started = Instant::now();
     if !left || instance.is_kept() {
         log::init();
         tracing::warn!("a background task does not end; its instance is not destroyed");
@@ -151,8 +149,5 @@ pub unsafe extern "system" fn destroy_instance(
         let destroy = || unsafe { destroy(handle, allocator) };
         guard("vkDestroyInstance", || gate::without_workers(destroy), || ());
     }
-    let Instance { ended_runs, config, application, .. } = &*instance;
-    let record = || ended_runs.record(started.elapsed(), config, &application.name);
-    guard("vkDestroyInstance", record, || ());
     guard("vkDestroyInstance", || process::release(handle), || ());
 }

@@ -1,7 +1,5 @@
 //! Shader modules: hashed when they are created, and their code queued for the store if it is new.
 
-use std::time::Instant;
-
 use ash::vk;
 
 use crate::guard::guard;
@@ -54,14 +52,12 @@ unsafe fn describe(device: &Device, info: &vk::ShaderModuleCreateInfo<'_>, modul
     device.count(Count::Modules);
     // Plain structures in a module's chain would have to be part of its identity; there are none today.
     let refusal = scanned.err();
-    let started = Instant::now();
     let identity = identifier::module_identity(info.flags, code);
     device.modules.insert(module, Module { identity, refusal });
     if device.keeps_modules() {
         // SAFETY: a live module.
         unsafe { device.keep_module(module, &identity, || module_record(info.flags, code)) };
     }
-    device.comparisons.note_module(started.elapsed());
 }
 
 /// vkDestroyShaderModule.

@@ -271,7 +271,6 @@ mod tests {
             bytes: 0,
             records,
             payload_bytes: BTreeMap::new(),
-            comparisons: BTreeMap::new(),
             damaged: 0,
             refused: Vec::new(),
         }

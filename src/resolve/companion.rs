@@ -105,8 +105,7 @@ unsafe fn put_question<I: CreateInfo>(call: &Call<'_, I>, info: &I, beside: &Bes
         // because it was made without EXTERNALLY_SYNCHRONIZED (contract 4.4).
         unsafe { call.create_with(companion.as_ref()?.handle, info) }
     };
-    let at = Instant::now();
-    let took = (answer.result == vk::Result::SUCCESS).then(|| at - started);
+    let took = (answer.result == vk::Result::SUCCESS).then(|| started.elapsed());
     // SAFETY: the caller's contract.
     unsafe { recent::note(call, Holder::Companion, took) };
     let took = took?;
@@ -117,7 +116,7 @@ unsafe fn put_question<I: CreateInfo>(call: &Call<'_, I>, info: &I, beside: &Bes
         // SAFETY: the driver has filled the program's structure.
         Passed::Null | Passed::Unknown(_) => unsafe { feedback::clear_hit(call.parsed().feedback) },
     }
-    Some(Served { answer, origin: Origin::Driver { at, took } })
+    Some(Served { answer, origin: Origin::Driver { took } })
 }
 
 /// Puts the artifacts that may fit pipelines of these shaders into the companion.

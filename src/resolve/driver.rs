@@ -24,13 +24,12 @@ use crate::state::app_cache::AppCache;
 use crate::state::asked_first::Holder;
 use crate::state::beside::Beside;
 use crate::stats::Count;
-use vkstash_store::format::comparison::AskedFirst;
 use vkstash_store::format::record::Key;
 
 /// Why the driver is asked before anything is described.
 enum Early {
-    /// It has answered earlier runs of the program sooner, or it is this run's turn to find that out.
-    Sooner,
+    /// It has that turn for this cache habit.
+    Policy,
     /// The run began with an empty stash. What the driver has on its slow disk background work records later.
     FirstRun,
     /// It has lately had a pipeline of the same stages in memory.
@@ -40,19 +39,14 @@ enum Early {
 }
 
 /// Rung 4 before any other, where the driver's turn comes before the stash's. `parks`: pipelines may be parked.
-/// `started`: when the call began, if it is a moment ago.
 ///
 /// # Safety
 /// The call's create info is valid.
-pub unsafe fn ask_before_stash<I: CreateInfo>(
-    call: &Call<'_, I>,
-    parks: bool,
-    started: Option<Instant>,
-) -> Rung<Question> {
+pub unsafe fn ask_before_stash<I: CreateInfo>(call: &Call<'_, I>, parks: bool) -> Rung<Question> {
     // SAFETY: the caller's contract.
     unsafe {
         match comes_first(call, parks) {
-            Ok(why) => ask_first(call, why, started.unwrap_or_else(Instant::now)),
+            Ok(why) => ask_first(call, why),
             Err(question) => Rung::Missed(question),
         }
     }
@@ -72,11 +66,9 @@ unsafe fn comes_first<I: CreateInfo>(call: &Call<'_, I>, parks: bool) -> Result<
     if parks {
         return Err(Question::NotAsked);
     }
-    let asked_first =
-        |habit| device.comparisons.known_way(habit).unwrap_or_else(|| device.asked_first(habit));
-    let is_first = passed.habit().is_some_and(|habit| asked_first(habit) == AskedFirst::Driver);
+    let is_first = passed.habit().is_some_and(|habit| device.asks_driver_first(habit));
     if is_first && device.asked_before_stash.is_worth_asking() {
-        return Ok(Early::Sooner);
+        return Ok(Early::Policy);
     }
     // A loaded cache has a judgement of its own.
     if is_first && passed.known().is_none_or(|cache| !cache.holds_earlier_runs()) {
@@ -108,7 +100,7 @@ unsafe fn comes_first<I: CreateInfo>(call: &Call<'_, I>, parks: bool) -> Result<
 ///
 /// # Safety
 /// The call's create info is valid.
-unsafe fn ask_first<I: CreateInfo>(call: &Call<'_, I>, why: Early, started: Instant) -> Rung<Question> {
+unsafe fn ask_first<I: CreateInfo>(call: &Call<'_, I>, why: Early) -> Rung<Question> {
     // SAFETY: the caller's contract.
     if !unsafe { may_forbid_compiling(call) } {
         return Rung::Missed(Question::NotAsked);
@@ -118,13 +110,11 @@ unsafe fn ask_first<I: CreateInfo>(call: &Call<'_, I>, why: Early, started: Inst
     // SAFETY: the call's create info is valid (the caller's contract).
     unsafe {
         match why {
-            Early::Sooner if call.device.caches_hold(call.class()) => {
-                put_question(call, &shaders, Knowledge::Nothing, started)
+            Early::Policy if call.device.caches_hold(call.class()) => {
+                put_question(call, &shaders, Knowledge::Nothing)
             }
-            Early::FirstRun => put_question(call, &shaders, Knowledge::FirstRun, started),
-            Early::RecentHit(Holder::ProgramsCache) => {
-                put_question(call, &shaders, Knowledge::Stages, started)
-            }
+            Early::FirstRun => put_question(call, &shaders, Knowledge::FirstRun),
+            Early::RecentHit(Holder::ProgramsCache) => put_question(call, &shaders, Knowledge::Stages),
             Early::RecentHit(Holder::Companion) => match companion::ask_again(call) {
                 Some(served) => Rung::Served(served),
                 None => Rung::Missed(Question::NotAsked),
@@ -132,9 +122,9 @@ unsafe fn ask_first<I: CreateInfo>(call: &Call<'_, I>, why: Early, started: Inst
             Early::MayHaveAnything
                 if call.device.caches_hold(call.class()) && may_have(call, &shaders, None) =>
             {
-                put_question(call, &shaders, Knowledge::Shaders, started)
+                put_question(call, &shaders, Knowledge::Shaders)
             }
-            Early::Sooner | Early::MayHaveAnything => Rung::Missed(Question::NotAsked),
+            Early::Policy | Early::MayHaveAnything => Rung::Missed(Question::NotAsked),
         }
     }
 }
@@ -185,7 +175,7 @@ pub unsafe fn ask_programs_cache<I: CreateInfo>(
         return Rung::Missed(question);
     }
     // SAFETY: the caller's contract.
-    let answer = unsafe { put_question(call, shaders, Knowledge::Shaders, Instant::now()) };
+    let answer = unsafe { put_question(call, shaders, Knowledge::Shaders) };
     if question == Question::InVain && matches!(answer, Rung::Served(_)) {
         device.asked_before_stash.note(true);
     }
@@ -205,7 +195,7 @@ enum Knowledge {
     Shaders,
 }
 
-/// The question itself. `started`: the time now, or a moment ago.
+/// The question itself.
 ///
 /// # Safety
 /// The call's create info is valid.
@@ -213,7 +203,6 @@ unsafe fn put_question<I: CreateInfo>(
     call: &Call<'_, I>,
     shaders: &ShaderSet,
     knowledge: Knowledge,
-    started: Instant,
 ) -> Rung<Question> {
     let (device, passed) = (call.device, call.passed);
     let mut arena = Arena::default();
@@ -228,10 +217,10 @@ unsafe fn put_question<I: CreateInfo>(
         Knowledge::Stages => None,
         Knowledge::Shaders => call.finds_of(call.met(shaders)),
     };
+    let started = Instant::now();
     // SAFETY: the caller's contract, and the copy differs in its flags alone; the arena lives until the call is over.
     let answer = unsafe { call.create_with(passed.handle(), &creation.info) };
-    let at = Instant::now();
-    let took = (answer.result == vk::Result::SUCCESS).then(|| at - started);
+    let took = (answer.result == vk::Result::SUCCESS).then(|| started.elapsed());
     // A program may forbid compiling to find out whether the driver has a pipeline. A miss is expected then, and is not
     // counted. An error says nothing of what the driver has.
     let is_miss = answer.result.as_raw() >= 0 && !call.parsed().fails_on_compile_required();
@@ -263,7 +252,7 @@ unsafe fn put_question<I: CreateInfo>(
         // Without capture the shaders are unknown (the empty set), so the cache may now hold any pipeline.
         passed.mark_filled_with(device, shaders);
     }
-    Rung::Served(Served { answer, origin: Origin::Driver { at, took: took.unwrap_or_default() } })
+    Rung::Served(Served { answer, origin: Origin::Driver { took: took.unwrap_or_default() } })
 }
 
 /// Whether the driver may have a pipeline of these shaders: in the program's cache, in the driver's behind NULL, or on

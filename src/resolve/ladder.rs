@@ -12,7 +12,6 @@ use super::outcome::{Climb, Question, Rung};
 use super::passed::Passed;
 use super::refuse::{forbid, note_refused, refuse, was_just_refused};
 use super::request::{DescribedPipeline, Request};
-use super::timed::Timed;
 use super::{
     artifact, bypass, companion, compile, compile_stored, driver, emulated, late, modules, parked, record,
 };
@@ -57,7 +56,6 @@ pub unsafe fn serve<I: CreateInfo>(call: &Call<'_, I>) -> Answer {
         count_result(device, answer.result);
         return answer;
     }
-    let timed = Timed::begin(&call);
     let forbids = call.parsed().fails_on_compile_required();
     // SAFETY: the call's create info is valid (the caller's contract).
     let mut question = match !forbids && unsafe { was_just_refused(&call) } {
@@ -67,13 +65,12 @@ pub unsafe fn serve<I: CreateInfo>(call: &Call<'_, I>) -> Answer {
     let parks = device.parked.is_in_use();
     if question == Question::NotAsked {
         // SAFETY: the call's create info is valid (the caller's contract).
-        match unsafe { driver::ask_before_stash(&call, parks, timed.since()) } {
+        match unsafe { driver::ask_before_stash(&call, parks) } {
             Rung::Served(served) => {
                 if call.parsed().naming.lacks_code {
                     device.count(Count::IdentifierRequests);
                 }
                 served.count(device, call.parsed().naming.lacks_code);
-                timed.end(device, served.at());
                 // SAFETY: the caller's contract.
                 unsafe { late::describe_found(&call, &served) };
                 return served.answer;
@@ -85,7 +82,7 @@ pub unsafe fn serve<I: CreateInfo>(call: &Call<'_, I>) -> Answer {
     let taken = BUFFERS.try_with(|buffers| buffers.try_borrow_mut().ok().map(|mut kept| take(&mut *kept)));
     let mut buffers = taken.ok().flatten().unwrap_or_default();
     // SAFETY: the caller's contract.
-    let answer = unsafe { serve_described(&call, parks, question, timed, &mut buffers) };
+    let answer = unsafe { serve_described(&call, parks, question, &mut buffers) };
     // One large artifact must not keep its memory in every thread.
     if buffers.artifact.capacity() > KEPT_BYTES {
         buffers.artifact = Vec::new();
@@ -105,7 +102,6 @@ unsafe fn serve_described<I: CreateInfo>(
     call: &Call<'_, I>,
     parks: bool,
     question: Question,
-    timed: Timed,
     Buffers { recipe, artifact }: &mut Buffers,
 ) -> Answer {
     let device = call.device;
@@ -118,7 +114,7 @@ unsafe fn serve_described<I: CreateInfo>(
     };
     // SAFETY: the create info could be captured. The request holds it, or a copy that differs only as it must.
     let answer = unsafe {
-        modules::with_request(call, &described, |request| climb(request, parks, question, timed, artifact))
+        modules::with_request(call, &described, |request| climb(request, parks, question, artifact))
     };
     if call.parsed().is_library() && answer.result == vk::Result::SUCCESS {
         device.libraries.insert(answer.pipeline, Ok(described.library()));
@@ -139,7 +135,6 @@ unsafe fn climb<I: CreateInfo>(
     request: &Request<'_, I>,
     parks: bool,
     question: Question,
-    timed: Timed,
     buffer: &mut Vec<u8>,
 ) -> Answer {
     let call = &request.call;
@@ -173,7 +168,6 @@ unsafe fn climb<I: CreateInfo>(
         match climb {
             Climb::Served(served) => {
                 served.count(call.device, parsed.naming.lacks_code);
-                timed.end(call.device, served.at());
                 late::note_found(request, &served);
                 served.answer
             }
@@ -205,7 +199,7 @@ unsafe fn ask_early<'a, I: CreateInfo>(request: &Request<'a, I>, question: Quest
         if question != Question::NotAsked {
             return Climb::missed(question);
         }
-        match driver::ask_before_stash(&request.call, false, None) {
+        match driver::ask_before_stash(&request.call, false) {
             Rung::Served(served) => Climb::Served(served),
             Rung::Missed(question) => Climb::missed(question),
         }

@@ -1,5 +1,5 @@
-//! What the driver had already, and the stash has no artifact of: where a served call would take far less time, background
-//! work makes the call once more, without compiling, and records what the driver gives.
+//! What the driver had already, and the stash has no artifact of: background work makes the call once more, without
+//! compiling, and records what the driver gives.
 
 use std::time::Duration;
 
@@ -14,15 +14,13 @@ use super::request::{DescribedPipeline, Request};
 use super::{binary, record};
 use crate::recipe::chain::Arena;
 use crate::recipe::payload;
-use crate::state::device::Device;
 use crate::state::slow_hits::SlowHit;
 use crate::state::stored::Stored;
 use crate::stats::Count;
-use vkstash_store::format::comparison::AskedFirst;
 use vkstash_store::format::record::{Key, Kind};
 
-/// What was had without a compile: of what the driver had, the recipe is recorded, and the artifact is left to background
-/// work if a served call would take far less time.
+/// What was had without a compile: of what the driver had, the recipe is recorded, and the artifact is left to
+/// background work.
 ///
 /// # Safety
 /// The request's create info is valid.
@@ -35,27 +33,16 @@ pub unsafe fn note_found<I: CreateInfo>(request: &Request<'_, I>, served: &Serve
     if matches!(call.passed, Passed::Null) {
         record::note_found(device, key, took);
     }
-    if !device.slow_hits.is_worth_recording(took) || !may_be_left_to_workers(call) {
+    if !may_be_left_to_workers(call) {
         return;
     }
-    let answers_sooner =
-        call.passed.habit().is_none_or(|habit| device.asked_first(habit) == AskedFirst::Driver);
-    let Some(stored) = device.stored().filter(|_| !answers_sooner) else { return };
-    if is_dearer_than_served(device, took)
-        && !stored.has_artifact(key)
+    let Some(stored) = device.stored() else { return };
+    if !stored.has_artifact(key)
         && !has_failed(stored, key)
         && device.slow_hits.note(SlowHit { key: *key, took })
     {
         device.count(Count::LeftToWorkers);
     }
-}
-
-/// Whether served calls have taken less time in this run, on average. Before there were a few they are taken to
-/// be faster: the first served call also opens the stash.
-fn is_dearer_than_served(device: &Device, took: Duration) -> bool {
-    const FEW: u64 = 4;
-    let [calls, nanos] = [Count::Served, Count::ServedNanos].map(|count| device.counters().get(count));
-    calls < FEW || took > Duration::from_nanos(nanos / calls)
 }
 
 /// [`note_found`] for what the driver had before anything was described.
@@ -89,7 +76,7 @@ pub fn may_be_left_to_workers<I: CreateInfo>(call: &Call<'_, I>) -> bool {
     let (device, parsed) = (call.device, call.parsed());
     device.slow_hits.are_recorded()
         && device.wants_recipes()
-        && !(parsed.is_library() || parsed.is_linked() || parsed.is_derivative())
+        && !(parsed.is_linked() || parsed.is_derivative())
         && (device.policy.workers_make_ray_tracing
             || parsed.bind_point != vk::PipelineBindPoint::RAY_TRACING_KHR)
         && !call.names_code_of_the_layers()

@@ -19,7 +19,7 @@
 //! - [`modules`] SPIR-V from the stash for stages that are named by identifier only
 //! - [`emulated`] cache control on a driver that lacks it
 //! - [`refuse`] where the layer itself answers COMPILE_REQUIRED
-//! - [`timed`] what a call costs that compiles nothing; [`stopwatch`] what a compile takes
+//! - [`stopwatch`] what a compile takes
 //! - [`offered`], [`private_cache`], [`feedback`], [`recent`], [`record`], [`counts`] what the rungs share
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
@@ -51,4 +51,3 @@ mod record;
 pub mod refuse;
 pub mod request;
 mod stopwatch;
-pub mod timed;

@@ -1,6 +1,6 @@
 //! What the rungs answer with. Each says what has come of it, and the ladder passes that on to those below.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::call::Answer;
 use super::private_cache::PrivateCache;
@@ -23,8 +23,6 @@ pub struct Served {
 pub enum Origin {
     /// The driver: the driver's caches, the program's, or the companion of one of them.
     Driver {
-        /// When it answered: the clock is read once for all who want to know.
-        at: Instant,
         /// Time that the driver's call took.
         took: Duration,
     },
@@ -61,11 +59,6 @@ pub enum Form {
 }
 
 impl Served {
-    /// When it was there, if that is known.
-    pub fn at(&self) -> Option<Instant> {
-        if let Origin::Driver { at, .. } = self.origin { Some(at) } else { None }
-    }
-
     /// Counts it: the program gets it. `by_identifier`: it had named a stage by identifier only.
     pub fn count(&self, device: &Device, by_identifier: bool) {
         let counters = device.counters();

@@ -8,7 +8,7 @@ use crate::recipe::shader_set::ShaderSet;
 use crate::state::app_cache::AppCache;
 use crate::state::asked_first::RecentHits;
 use crate::state::device::Device;
-use vkstash_store::format::comparison::CacheHabit;
+use crate::state::policy::CacheHabit;
 use vkstash_store::format::record::Key;
 
 /// The cache that the program passed.
@@ -68,13 +68,13 @@ impl Passed {
         }
     }
 
-    /// The program's habit, for the comparison of the stash with the driver.
+    /// The program's habit. None: nothing is known of the cache.
     pub fn habit(&self) -> Option<CacheHabit> {
         match self {
-            Passed::Null => Some(CacheHabit::NoCache),
-            Passed::Known { cache, .. } if cache.holds_earlier_runs() => Some(CacheHabit::LoadedCache),
-            Passed::Known { contents: Contents::Anything, .. } => Some(CacheHabit::SharedCache),
-            Passed::Known { .. } => Some(CacheHabit::FreshCache),
+            Passed::Null => Some(CacheHabit::None),
+            Passed::Known { cache, .. } if cache.holds_earlier_runs() => Some(CacheHabit::Loaded),
+            Passed::Known { contents: Contents::Anything, .. } => Some(CacheHabit::Shared),
+            Passed::Known { .. } => Some(CacheHabit::Fresh),
             Passed::Unknown(_) => None,
         }
     }

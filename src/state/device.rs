@@ -14,7 +14,6 @@ use super::beside::{Beside, Filled, NullCache};
 use super::binaries::Binaries;
 use super::cache_data::CacheData;
 use super::cache_data_probe::CacheDataProbe;
-use super::comparison::{Ask, Comparisons};
 use super::deferred::Operations;
 use super::described::{
     ConversionObject, EncodedObject, LibraryObject, Module, SamplerObject, SetLayoutObject,
@@ -28,7 +27,7 @@ use super::instance::{Instance, PhysicalDevice};
 use super::objects::Objects;
 use super::parked::Parked;
 use super::pipeline_class::PipelineClass;
-use super::policy::{self, Policy};
+use super::policy::{self, CacheHabit, Policy};
 use super::process::{self, Session};
 use super::slow_hits::SlowHits;
 use super::stored::Stored;
@@ -41,7 +40,6 @@ use crate::recipe::model::SCHEMA;
 use crate::stats::{Count, Counters};
 use vkstash_store::base::util::lock;
 use vkstash_store::forks as fork;
-use vkstash_store::format::comparison::{AskedFirst, CacheHabit, Comparison};
 use vkstash_store::format::device::DeviceHeader;
 use vkstash_store::format::record::{Key, Kind};
 use vkstash_store::reports::model::DeviceReport;
@@ -108,8 +106,6 @@ pub struct Device {
     failures: OnceLock<AtomicI64>,
     /// How many threads at a time enter the driver with served calls.
     pub width: Width,
-    /// Who answers sooner, the stash or the driver.
-    pub comparisons: Comparisons,
     /// Whether asking finds pipelines whose shaders the driver has met only in different pipelines.
     pub mixed_shaders: Finds,
     /// Whether asking finds anything in a cache that may have anything, because the driver got it in calls that nobody
@@ -227,7 +223,6 @@ impl Device {
                 recent_hits: RecentHits::default(),
             },
             width: Width::new(instance.config.served_width.or(policy.served_width)),
-            comparisons: Comparisons::default(),
             mixed_shaders: Finds::default(),
             unknown_contents: Finds::default(),
             only_on_disk: Finds::default(),
@@ -489,34 +484,9 @@ impl Device {
         self.cache_control && self.identifiers != IdentifierMode::Emulated && self.keeps_artifacts()
     }
 
-    /// Who is asked first for a pipeline that the program requests with this habit.
-    pub fn asked_first(&self, habit: CacheHabit) -> AskedFirst {
-        if !self.may_ask_driver_first() {
-            return AskedFirst::Stash;
-        }
-        self.comparisons.way(self.ask(), self.stored(), habit)
-    }
-
-    fn ask(&self) -> Ask {
-        Ask { first: self.instance.config.ask_first, waits_if_busy: self.policy.writes_what_is_loaded }
-    }
-
-    /// Forgets what was compared.
-    pub fn forget_comparisons(&self) {
-        self.comparisons.forget();
-        for habit in CacheHabit::ALL {
-            let known = self.stored().is_some_and(|s| s.device.contains(Kind::Comparison, &habit.key()));
-            if known {
-                self.record_comparison(habit, &Comparison::default());
-            }
-        }
-    }
-
-    /// Queues what this run has added to a comparison.
-    pub fn record_comparison(&self, habit: CacheHabit, comparison: &Comparison) {
-        let Some(stored) = self.stored() else { return };
-        // One that is not written is made again by the next run.
-        stored.device.put(Kind::Comparison, &habit.key(), Box::new(comparison.encode()));
+    /// Whether the driver is asked before the stash for a pipeline that the program requests with this habit.
+    pub fn asks_driver_first(&self, habit: CacheHabit) -> bool {
+        self.may_ask_driver_first() && self.policy.asks_driver_first(self.instance.config.ask_first, habit)
     }
 
     /// Whether the stash has nothing to serve. A program whose driver, or whose own cache, has everything then pays

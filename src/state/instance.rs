@@ -9,7 +9,6 @@ use ash::vk::{self, Handle};
 
 use super::application::Application;
 use super::dispatch::InstanceTable;
-use super::ended_runs::EndedRuns;
 use crate::config::{Config, Identifiers};
 use crate::guard::guard;
 use crate::loader::{PhysicalDeviceProcAddr, dispatch_key};
@@ -38,8 +37,8 @@ pub struct Instance {
     pub has_allocator: bool,
     /// Debug messengers of the program.
     pub messengers: Messengers,
-    /// Runs whose devices are destroyed.
-    pub ended_runs: EndedRuns,
+    /// The program has created nothing with the device that it destroyed last.
+    pub last_device_was_idle: AtomicBool,
     is_kept: AtomicBool,
     physical: Mutex<HashMap<u64, Arc<PhysicalDevice>>>,
 }
@@ -177,7 +176,7 @@ impl Instance {
             properties2,
             has_allocator,
             messengers: Messengers::default(),
-            ended_runs: EndedRuns::new(),
+            last_device_was_idle: AtomicBool::new(false),
             is_kept: AtomicBool::new(false),
             physical: Mutex::default(),
         }

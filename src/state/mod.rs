@@ -10,8 +10,6 @@
 //!   they were created
 //! - [`app_cache`] the program's pipeline caches
 //! - [`asked_first`] whether the driver is asked before anything is hashed
-//! - [`comparison`] whether the stash or the driver is asked first in this run, and what its calls cost;
-//!   [`ended_runs`] until the instance is destroyed
 //! - [`beside`] what was made beside them, or beside VK_NULL_HANDLE
 //! - [`finds`] whether a kind of question to the driver finds anything; [`slow_hits`] what it had, but slowly
 //! - [`blobs`] their pending artifacts, told by their bytes
@@ -38,7 +36,6 @@ pub mod blobs;
 pub mod budget;
 pub mod cache_data;
 pub mod cache_data_probe;
-pub mod comparison;
 pub mod deferred;
 pub mod described;
 pub mod device;
@@ -46,7 +43,6 @@ pub mod device_configuration;
 pub mod device_stats;
 pub mod device_structures;
 pub mod dispatch;
-pub mod ended_runs;
 pub mod finds;
 pub mod first_command;
 mod identifiers;

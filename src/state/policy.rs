@@ -2,6 +2,21 @@
 
 use ash::vk;
 
+use crate::config::AskFirst;
+
+/// How a program passes caches to the calls that create its pipelines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CacheHabit {
+    /// No cache.
+    None,
+    /// A cache of its own for each call.
+    Fresh,
+    /// One cache for many calls.
+    Shared,
+    /// One that began with data of an earlier run.
+    Loaded,
+}
+
 /// How the ladder treats a driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
@@ -22,15 +37,24 @@ pub struct Policy {
     pub siblings: &'static [vk::PipelineBindPoint],
     /// The driver's cache data is worth keeping.
     pub artifacts: bool,
-    /// What is loaded into a cache is written to the driver's disk cache by threads of low priority, for which
-    /// vkDestroyInstance waits.
-    pub writes_what_is_loaded: bool,
     /// Workers make ray tracing pipelines. NVIDIA's driver takes locks of CUDA in that call, in another order than where
     /// it creates and destroys devices, and spins in vkDestroyDevice after others' threads have made some.
     pub workers_make_ray_tracing: bool,
     /// Flags that ask for what tools look into, of which pipelines from caches answer as compiled ones do. Pipelines
     /// with others go to the driver as they are.
     pub looked_into: vk::PipelineCreateFlags,
+}
+
+impl Policy {
+    /// Whether the driver is asked before the stash for what is not parked. It is, because what its caches have then
+    /// costs what it costs without the layer; except where what its disk has costs many times a served call.
+    pub fn asks_driver_first(&self, user: AskFirst, habit: CacheHabit) -> bool {
+        match user {
+            AskFirst::Driver => true,
+            AskFirst::Stash => false,
+            AskFirst::Auto => !self.dear_disk_beside_cache || habit == CacheHabit::None,
+        }
+    }
 }
 
 /// Statistics are kept beside the code in cache entries; where a driver has none for what a cache had, conformance
@@ -51,7 +75,6 @@ const UNKNOWN: Policy = Policy {
     served_width: None,
     siblings: &[],
     artifacts: true,
-    writes_what_is_loaded: false,
     workers_make_ray_tracing: false,
     looked_into: STATISTICS,
 };
@@ -64,13 +87,10 @@ pub fn of(driver: vk::DriverId) -> Policy {
         // (classes/later_calls.rs).
         // Its cache keys are of whole pipelines, but for ray tracing (`vkstash-states --state shaders`).
         // Blobs of a device that enables one feature more or less are taken (`vkstash-bench siblings`).
-        // On a busy machine programs that are served 100 pipelines take 2.5 to 4 times as long, because of the writes of
-        // what is loaded (`vkstash-bench loaded`).
         vk::DriverId::MESA_RADV => Policy {
             free_recording: true,
             whole_pipelines: true,
             siblings: EVERY_BIND_POINT,
-            writes_what_is_loaded: true,
             workers_make_ray_tracing: true,
             ..UNKNOWN
         },

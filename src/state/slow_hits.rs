@@ -1,5 +1,5 @@
-//! Pipelines that the driver found in its own slow disk cache, and of which the stash has no artifact. Background work
-//! records them while the program creates nothing (background/late.rs).
+//! Pipelines that the driver had in its own caches, and of which the stash has no artifact. Background work records
+//! them while the program creates nothing (background/late.rs).
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
 use std::collections::VecDeque;
@@ -9,16 +9,11 @@ use std::time::Duration;
 
 use rustc_hash::FxHashSet;
 
-use crate::faults;
 use vkstash_store::base::util::lock;
 use vkstash_store::format::record::Key;
 
 /// The most keys that are noted in a run of a device.
 pub const MOST: usize = if cfg!(target_pointer_width = "32") { 1024 } else { 4096 };
-
-/// A served call takes 5 to 20 us. Hits in memory take 1 to 10 us on RADV and 7 us or more on NVIDIA, hits on disk 60 to
-/// 80 us beside a shared cache, and up to 1700 us on NVIDIA.
-const SERVED: Duration = Duration::from_micros(30);
 
 /// A pipeline that the driver had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,11 +55,6 @@ impl SlowHits {
     /// Whether background work records what is noted.
     pub fn are_recorded(&self) -> bool {
         self.on_noted.get().is_some() && !self.closed.load(Ordering::Relaxed)
-    }
-
-    /// Whether a hit that took so long is worth recording. Most hits in memory are not: a served call takes as long.
-    pub fn is_worth_recording(&self, took: Duration) -> bool {
-        self.are_recorded() && took > faults::time_limit(SERVED)
     }
 
     /// Notes a key once in a run. False: it was noted before, or there is no room.
@@ -140,16 +130,5 @@ mod tests {
         assert!(!hits.note(hit(1)), "it was recorded, or could not be");
         let noted = (2..2 * MOST as u32).filter(|number| hits.note(hit(*number))).count();
         assert_eq!(noted, MOST - 3);
-    }
-
-    #[test]
-    fn hits_that_are_as_fast_as_a_served_call_are_not_worth_recording() {
-        let hits = SlowHits::default();
-        let is_worth = |micros| hits.is_worth_recording(Duration::from_micros(micros));
-        assert!(!is_worth(1500), "nobody records");
-        hits.record_with(Box::new(|_| ()));
-        assert!(!is_worth(4) && !is_worth(12) && is_worth(70) && is_worth(560) && is_worth(1700));
-        hits.close();
-        assert!(!is_worth(1500));
     }
 }

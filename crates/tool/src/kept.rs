@@ -7,7 +7,7 @@ use vkstash_store::bounds::{Limits, ModulePolicy};
 use vkstash_store::format::record::Kind;
 use vkstash_store::settings;
 use vkstash_store::settings::{BackgroundMode, Settings, SettingsError};
-use vkstash_store::stash::inspect::{ApplicationInfo, ComparisonInfo};
+use vkstash_store::stash::inspect::ApplicationInfo;
 
 use crate::tally::grow;
 use crate::units::{plain, size};
@@ -120,13 +120,6 @@ pub(crate) fn module_policy(of_root: &Settings, own: &Settings) -> InForce<Modul
 pub(crate) fn background_mode(of_root: &Settings, own: &Settings) -> BackgroundMode {
     let stored = own.background.or(of_root.background).unwrap_or_default();
     Background::from_environment().mode.unwrap_or(stored)
-}
-
-/// Whether the driver's own cache answers sooner than the stash, as far as they have been compared. Then serving saves
-/// nothing.
-pub(crate) fn driver_is_sooner<'a>(comparisons: impl Iterator<Item = &'a ComparisonInfo>) -> bool {
-    let mut decided = comparisons.filter_map(|comparison| comparison.asked_first.as_deref()).peekable();
-    decided.peek().is_some() && decided.all(|first| first == "driver")
 }
 
 /// Size of an application's files.

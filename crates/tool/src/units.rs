@@ -29,10 +29,8 @@ pub(crate) fn span(nanos: u64) -> FormattedDuration {
 
 /// Time that serving has saved. An upper bound: the driver's own disk cache might have saved some of it too. `ahead`: so
 /// much of it was spent by workers in the same run, so that the program had other things done meanwhile, at best.
-/// `driver_is_sooner`: the driver's own cache would have answered sooner, so that nothing is claimed.
-pub(crate) fn saved(nanos: u64, ahead: u64, driver_is_sooner: bool) -> String {
+pub(crate) fn saved(nanos: u64, ahead: u64) -> String {
     match (nanos.saturating_sub(ahead), ahead) {
-        (1.., _) if driver_is_sooner => "the driver's own cache answers sooner".to_owned(),
         (0, 0) => "nothing saved".to_owned(),
         (0, ahead) => format!("{} of compiling done ahead", span(ahead)),
         (saved, 0) => format!("up to {} saved", span(saved)),

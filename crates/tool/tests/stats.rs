@@ -445,21 +445,6 @@ fn what_the_driver_answered_has_its_share() {
 }
 
 #[test]
-fn a_program_that_asks_for_too_little_to_be_compared_is_told_so() {
-    let sandbox = Sandbox::new();
-    let root = sandbox.path("root");
-    let shown = |moment: u64, served: u64| {
-        run_of(&root, &game(), moment, 1, &[(Count::Served, served)], &[]);
-        text(&stats(&sandbox, &root, false).stdout).to_owned()
-    };
-    let line = "  not compared with the driver's own caches: the last run asked for 15 pipelines, and 16 are needed\n";
-    let few = shown(1000, 15);
-    assert!(few.contains(line), "{few}");
-    let enough = shown(2000, 16);
-    assert!(!enough.contains("not compared"), "{enough}");
-}
-
-#[test]
 fn a_root_that_others_may_write_to_is_reported_in_one_line() {
     let sandbox = Sandbox::new();
     let root = sandbox.path("root");

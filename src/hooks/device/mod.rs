@@ -8,6 +8,7 @@
 mod changes;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use ash::vk;
@@ -18,7 +19,6 @@ use crate::guard::{contained, guard, keep_or_undo};
 use crate::loader::{self, Advanced, DeviceLink};
 use crate::prewarm::update;
 use crate::recipe::chain::Arena;
-use crate::resolve::timed;
 use crate::state::device::{Decided, Device, IdentifierMode};
 use crate::state::device_configuration::DeviceConfiguration;
 use crate::state::dispatch::{DeviceTable, device_resolver, instance_resolver};
@@ -275,13 +275,12 @@ pub unsafe extern "system" fn destroy_device(
                 std::mem::forget(device);
                 return;
             }
-            let (instance, began) = (device.instance().clone(), Instant::now());
-            guard(command, || timed::end_run(&device), || ());
+            let is_idle = device.parked.has_no_creation();
+            device.instance().last_device_was_idle.store(is_idle, Ordering::Relaxed);
             guard(command, || device.drop_companions(), || ());
             let session = device.opened_session().cloned();
             guard(command, || drop(device), || ());
             guard(command, || session.into_iter().for_each(process::rest), || ());
-            instance.ended_runs.note_wait(began.elapsed());
             next
         }
         // SAFETY: the look-up is that of the next layer for this live device.

@@ -5,8 +5,8 @@
 //! all processors are busy: a thread of low priority that has lost its processor keeps the locks that it holds, also
 //! the kernel's for the memory map of the process, and the process cannot end, until it has its next turn (with
 //! SCHED_IDLE after half a second); and every thread that it starts, such as one of a driver's, keeps the low priority
-//! for ever, because unprivileged processes cannot raise it. Who has work that can wait asks [`processors_are_busy`]
-//! before each piece of it.
+//! for ever, because unprivileged processes cannot raise it. Who has work that can wait looks at how long its own
+//! thread has waited for a processor ([`times`]).
 #![allow(unsafe_code, reason = "calls of the C library that its crates do not wrap")]
 
 use std::os::unix::thread::JoinHandleExt as _;
@@ -233,72 +233,11 @@ pub fn times() -> Option<Times> {
     Some(Times { ran: times.next()??, waited: times.next()?? })
 }
 
-/// Whether the machine has no processor left: more threads run or want to run than it has, this one included. False
-/// where the system does not say.
-pub fn processors_are_busy() -> bool {
-    // 0: not known. No lock, which a forked child might inherit.
-    static PROCESSORS: AtomicU64 = AtomicU64::new(0);
-    if PROCESSORS.load(Ordering::Relaxed) == 0 {
-        // SAFETY: it takes a number. An error is negative, and then no machine is busy.
-        let online = u64::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }).unwrap_or(u64::MAX);
-        PROCESSORS.store(online, Ordering::Relaxed);
-    }
-    let processors = PROCESSORS.load(Ordering::Relaxed);
-    let load = read_system_file(c"/proc/loadavg").unwrap_or_default();
-    running(&load).is_some_and(|running| running > processors)
-}
-
-/// How many threads of the machine run or want to, of the text of /proc/loadavg.
-fn running(load: &str) -> Option<u64> {
-    load.split_whitespace().nth(3)?.split_once('/')?.0.parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::AtomicBool;
 
     use super::*;
-
-    #[test]
-    fn threads_that_run_or_want_to_are_counted() {
-        assert_eq!(running("0.20 0.18 0.12 3/213 11206\n"), Some(3));
-        for other in ["", "0.20 0.18 0.12", "0.20 0.18 0.12 3 11206", "0.20 0.18 0.12 -/- 1"] {
-            assert_eq!(running(other), None, "{other:?}");
-        }
-    }
-
-    #[test]
-    fn a_machine_is_busy_while_more_threads_compute_than_it_has_processors() {
-        if read_system_file(c"/proc/loadavg")
-            .ok()
-            .as_deref()
-            .and_then(running)
-            .is_none_or(|running| running == 0)
-        {
-            eprintln!("SKIPPED: the system does not say how many threads run");
-            return;
-        }
-        let is_over = AtomicBool::new(false);
-        let all = std::thread::available_parallelism().map_or(1, usize::from);
-        // SAFETY: it takes a number.
-        let online = usize::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }).unwrap_or(all);
-        std::thread::scope(|scope| {
-            for _ in 0..online.max(all) + 1 {
-                scope.spawn(|| {
-                    while !is_over.load(Ordering::Relaxed) {
-                        std::hint::spin_loop();
-                    }
-                });
-            }
-            // Some of them may not have begun yet.
-            let is_busy = (0..10_000).any(|_| {
-                std::thread::yield_now();
-                processors_are_busy()
-            });
-            is_over.store(true, Ordering::Relaxed);
-            assert!(is_busy);
-        });
-    }
 
     #[test]
     fn a_thread_that_shares_its_processor_waits_for_it() {

@@ -24,7 +24,7 @@ pub(crate) enum Class {
     /// Recipes, uses, identifier pairs, verified artifacts and costs: small. Without recipes nothing can be rebuilt
     /// after a driver update; a use without its artifact shows that a miss was caused by eviction.
     Description,
-    /// Records that many recipes name, and comparisons. Their use is not noted.
+    /// Records that many recipes name. Their use is not noted.
     Shared,
     /// Crash counts and failures: without the record the call would be tried again.
     Warning,

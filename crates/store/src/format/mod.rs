@@ -7,7 +7,6 @@
 //! | `record` | keys, kinds of records, uses |
 //! | `record_header` | the header of a record |
 //! | `same` | references to artifacts with equal data |
-//! | `comparison` | who answered runs sooner, the stash or the driver |
 //! | `device` | the device header |
 //! | `file` | the header of a segment file |
 //! | `footer` | the footer of a sealed segment |
@@ -22,7 +21,6 @@ pub mod app_name;
 pub(crate) mod bytes;
 pub(crate) mod checkpoint;
 pub mod codec;
-pub mod comparison;
 pub mod device;
 pub(crate) mod file;
 pub(crate) mod footer;

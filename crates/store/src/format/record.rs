@@ -40,7 +40,7 @@ pub enum Kind {
     /// Time that the driver needed to compile a pipeline of which it gives no artifact, by the recipe's key. Device
     /// part.
     Cost = 22,
-    /// Who answers the program's requests sooner ([`crate::format::comparison`]), by cache habit. Device part.
+    /// Of earlier programs: who had answered sooner, by cache habit. Nobody reads it. Device part.
     Comparison = 23,
     /// Time that the driver's call took that had the pipeline in the driver's own caches, by the recipe's key. Device
     /// part.

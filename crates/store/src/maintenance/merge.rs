@@ -276,6 +276,8 @@ impl Job<'_> {
             // A record without a valid header cannot be read.
             let Some(entry) = contents.entry(live) else { continue };
             match Kind::from_number(entry.kind).filter(|_| live.row.is_readable()) {
+                // Nobody reads it any more.
+                Some(Kind::Comparison) => {}
                 Some(kind) => {
                     let last_use = self.uses.last(contents, live, &entry.key);
                     let bytes = footprint(&live.row);

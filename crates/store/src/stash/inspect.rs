@@ -11,17 +11,14 @@ use crate::base::timer::never;
 use crate::bounds::LastUse;
 use crate::disk::folder::Folder;
 use crate::format::app_name::AppName;
-use crate::format::comparison::{CacheHabit, Comparison};
 use crate::format::device::DeviceHeader;
 use crate::format::file::{FileHeader, PartIdentity};
 use crate::format::record::{Key, Kind};
 use crate::format::refusal::{OpenError, Refusal};
-use crate::format::table;
 use crate::maintenance::survey::ApplicationFolder;
 use crate::maintenance::uses::Uses;
 use crate::reports::totals;
 use crate::reports::totals::Totals;
-use crate::segment::file::{DamagedIndex, Read, Segment};
 use crate::segment::load;
 use crate::segment::load::State;
 
@@ -57,33 +54,10 @@ pub struct PartInfo {
     pub records: BTreeMap<String, u64>,
     /// Bytes of payloads by the same names.
     pub payload_bytes: BTreeMap<String, u64>,
-    /// Who answers the program's requests sooner, by the names of the cache habits.
-    pub comparisons: BTreeMap<String, ComparisonInfo>,
     /// The number of damaged places in these segments.
     pub damaged: u64,
     /// Files that were refused.
     pub refused: Vec<RefusedFile>,
-}
-
-/// What runs with one cache habit have measured.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct ComparisonInfo {
-    /// Who is asked first from now on: "stash" or "driver". None: there are too few runs to tell.
-    pub asked_first: Option<String>,
-    /// Mean time of a call in a typical run that asked the stash first, in nanoseconds. None: there was no such run.
-    pub stash_ns: Option<u32>,
-    /// The same of runs that asked the driver first.
-    pub driver_ns: Option<u32>,
-}
-
-impl From<&Comparison> for ComparisonInfo {
-    fn from(comparison: &Comparison) -> ComparisonInfo {
-        ComparisonInfo {
-            asked_first: comparison.verdict().map(|verdict| verdict.name().to_owned()),
-            stash_ns: comparison.stash.typical(),
-            driver_ns: comparison.driver.typical(),
-        }
-    }
 }
 
 /// A file that was refused.
@@ -234,7 +208,6 @@ fn part(folder: &Arc<Folder>, folder_name: &str, unread: &mut Option<OpenError>)
         bytes: 0,
         records: BTreeMap::new(),
         payload_bytes: BTreeMap::new(),
-        comparisons: BTreeMap::new(),
         damaged: 0,
         refused: Vec::new(),
     };
@@ -260,8 +233,6 @@ fn part(folder: &Arc<Folder>, folder_name: &str, unread: &mut Option<OpenError>)
                 info.sealed += u64::from(loaded.state == State::Sealed);
                 info.bytes += loaded.bytes;
                 info.damaged += loaded.damaged;
-                // The newest file comes last.
-                info.comparisons.extend(comparisons(&loaded.segment));
                 let tally = loaded.segment.tally();
                 for (code, &count) in tally.counts.iter().enumerate().filter(|&(_, &count)| count > 0) {
                     let kind = Kind::ALL.get(code).map_or("unknown", |kind| kind.name());
@@ -280,20 +251,4 @@ fn part(folder: &Arc<Folder>, folder_name: &str, unread: &mut Option<OpenError>)
         }
     }
     info
-}
-
-/// The comparisons of a segment.
-fn comparisons(segment: &Segment) -> impl Iterator<Item = (String, ComparisonInfo)> {
-    let of = |habit: CacheHabit| {
-        let (code, key) = (Kind::Comparison.position() as u8, habit.key());
-        let (mut payload, mut found) = (Vec::new(), None);
-        segment.find(table::hash(code, &key), &DamagedIndex::WHOLLY, |row| {
-            if row.code == code && segment.read_row(&row, &key, &mut payload) == Read::Good {
-                found = Comparison::decode(&payload);
-            }
-            found.is_some()
-        });
-        Some((habit.name().to_owned(), ComparisonInfo::from(&found?)))
-    };
-    CacheHabit::ALL.into_iter().filter_map(of)
 }

@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use crate::base::thread;
 use crate::disk::home::Home;
 use crate::disk::ops as disk;
 use crate::format::record::Key;
@@ -20,8 +19,6 @@ use crate::settings::Settings;
 
 /// After so long without records the program has finished its start.
 const QUIET_FOR: Duration = Duration::from_secs(5);
-/// For so long maintenance waits for a processor that nobody else wants.
-const LONGEST_QUIET: Duration = Duration::from_secs(20);
 /// This many segments delay the opening of a part, so merging them is not put off.
 const TOO_MANY: usize = 64;
 /// Time between two looks at the free space, ...
@@ -50,9 +47,7 @@ impl Schedule {
     /// Whether maintenance is due, after the writer was idle for this long.
     pub(crate) fn is_due(&self, quiet_for: Duration, portable: &Weak<Part>) -> bool {
         let too_many = || portable.upgrade().is_some_and(|part| part.view().segments().len() >= TOO_MANY);
-        let is_quiet =
-            || quiet_for >= QUIET_FOR && (quiet_for >= LONGEST_QUIET || !thread::processors_are_busy());
-        !self.done.load(Ordering::Relaxed) && (is_quiet() || too_many())
+        !self.done.load(Ordering::Relaxed) && (quiet_for >= QUIET_FOR || too_many())
     }
 
     /// Does maintenance until the stash closes. True: there is something to report.

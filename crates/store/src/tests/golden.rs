@@ -2,7 +2,6 @@
 
 use std::fs;
 
-use crate::format::comparison::{AskedFirst, CacheHabit, Comparison};
 use crate::format::file::{FileHeader, PartIdentity};
 use crate::format::footer::encode_end;
 use crate::format::record_header::{Stored, encode_record};
@@ -12,7 +11,6 @@ use crate::format::sizes::{FIRST_RECORD, VERSION};
 use crate::format::table::Row;
 use crate::reports::model::{BypassReport, DeviceReport, RunReport, StoreReport};
 use crate::reports::runs;
-use crate::stash::inspect::{ComparisonInfo, list_applications};
 use crate::tests::*;
 
 /// The records of the golden segments.
@@ -54,17 +52,15 @@ fn found() -> Vec<u8> {
     segment_of(PartIdentity::Device(header()), [record].into_iter())
 }
 
-/// A comparison with a verdict.
-fn comparison() -> Comparison {
-    let runs = [(AskedFirst::Stash, 9000), (AskedFirst::Stash, 8000), (AskedFirst::Driver, 40_000)];
-    runs.into_iter().fold(Comparison::default(), |sum, (way, mean)| sum.with_run(way, 7, mean, 20_779))
-}
-
+/// What earlier programs wrote of who had answered sooner: two times, and then three with a verdict.
 fn comparisons() -> Vec<u8> {
-    let records = [Comparison::default().with_run(AskedFirst::Stash, 7, 9000, 20_779), comparison()];
-    let key = CacheHabit::SharedCache.key();
-    let records = records.map(|record| (Kind::Comparison, key, record.encode().to_vec()));
-    segment_of(PartIdentity::Device(header()), records.into_iter())
+    let record = |words: [u32; 8]| words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let records: [Vec<u8>; 2] =
+        [record([9000, 0, 0, 0, 0, 0, 0x0700, 0]), record([8000, 9000, 0, 40_000, 0, 0, 0x2b00_0701, 0x51])];
+    let mut key = [0; 32];
+    key[31] = 3;
+    let records = records.into_iter().map(|record| (Kind::Comparison, key, record));
+    segment_of(PartIdentity::Device(header()), records)
 }
 
 fn segment_of(identity: PartIdentity, given: impl Iterator<Item = (Kind, Key, Vec<u8>)>) -> Vec<u8> {
@@ -244,23 +240,27 @@ fn what_was_found_stays_readable() {
 }
 
 #[test]
-fn comparisons_stay_readable_and_are_listed() {
+fn comparisons_are_left_out_when_files_are_merged() {
     let root = root();
-    drop(open(root.path()).device(&header()).unwrap());
+    for number in 0..4 {
+        super::maintenance::one_run(root.path(), |stash| {
+            let part = stash.device(&header()).unwrap();
+            assert!(part.put(Kind::Artifact, &key(number), vec![1; 40].into_boxed_slice()));
+        });
+    }
     let folder = root.path().join(app().folder).join(format!("device-{}", header().short_digest()));
-    fs::copy(golden("comparison-v2.vks"), folder.join("a.vks")).unwrap();
-    let listed = list_applications(root.path()).unwrap();
-    let listed: Vec<_> = listed[0].parts.iter().flat_map(|part| &part.comparisons).collect();
-    let expected = ComparisonInfo {
-        asked_first: Some("stash".to_owned()),
-        stash_ns: Some(8000),
-        driver_ns: Some(40_000),
+    fs::copy(golden("comparison-v2.vks"), folder.join("0000000000000000-00000001-0000000000000000.vks"))
+        .unwrap();
+    let has_any = || {
+        let stash = open(root.path());
+        stash.device(&header()).unwrap().has_any(Kind::Comparison)
     };
-    assert_eq!(listed, [(&"shared_cache".to_owned(), &expected)]);
-    let device = open(root.path()).device(&header()).unwrap();
-    let mut buffer = Vec::new();
-    assert!(device.read(Kind::Comparison, &CacheHabit::SharedCache.key(), &mut buffer));
-    assert_eq!(Comparison::decode(&buffer), Some(comparison()));
+    assert!(has_any());
+    super::maintenance::run(root.path());
+    assert!(!has_any());
+    let stash = open(root.path());
+    let part = stash.device(&header()).unwrap();
+    assert!((0..4).all(|number| part.contains(Kind::Artifact, &key(number))));
 }
 
 #[test]

@@ -9,7 +9,6 @@ use VkLayer_vkstash::stats::Count;
 use vkstash_store::format::app_name::AppName;
 use vkstash_store::reports::model::RunReport;
 use vkstash_store::settings::Settings;
-use vkstash_store::stash::inspect::parts_of;
 
 use crate::kept;
 use crate::names;
@@ -22,8 +21,6 @@ const MOST_REASONS: usize = 2;
 /// What the stash and its settings say of the programs of one run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Known {
-    /// The driver's own caches answer sooner.
-    driver_is_sooner: bool,
     /// Background work may be done.
     has_background: bool,
 }
@@ -31,7 +28,7 @@ pub(crate) struct Known {
 impl Known {
     /// Reads the parts of an application only if it makes a difference.
     pub(crate) fn of(root: Option<&Path>, reports: &[RunReport]) -> Known {
-        let Some(root) = root else { return Known { has_background: true, ..Known::default() } };
+        let Some(root) = root else { return Known { has_background: true } };
         let of_root = kept::read(root, None).settings;
         // Reports name applications as people read them, so these are those of the reports, or have the same name.
         let displays: BTreeSet<_> = reports.iter().map(|report| report.application.as_str()).collect();
@@ -47,16 +44,7 @@ impl Known {
             [] => may_work(&Settings::default()),
             some => some.iter().any(|application| may_work(&kept::read(root, Some(application)).settings)),
         };
-        let devices = || reports.iter().flat_map(|report| &report.devices);
-        let saves = devices().any(|device| device.counters.contains_key(Count::SavedNanos.name()));
-        if !saves {
-            return Known { driver_is_sooner: false, has_background };
-        }
-        let parts =
-            applications.iter().flat_map(|application| parts_of(root, application).unwrap_or_default());
-        let used: Vec<_> = parts.filter(|part| devices().any(|device| device.part == part.name)).collect();
-        let comparisons = used.iter().flat_map(|part| part.comparisons.values());
-        Known { driver_is_sooner: kept::driver_is_sooner(comparisons), has_background }
+        Known { has_background }
     }
 }
 
@@ -82,7 +70,7 @@ fn outcome(reports: &[RunReport], known: Known) -> String {
         Some(percent) => format!("{} served ({percent:.1} %)", tally.served()),
         None => format!("{} served", tally.served()),
     };
-    // Where the driver is asked first, it is what the user wants to hear of first.
+    // Who had the most of them is named first.
     let answered = (tally.get(Count::DriverHad) > 0).then(|| {
         let percent = tally.driver_percent().unwrap_or_default();
         format!("{} answered by the driver's caches ({percent:.1} %)", tally.get(Count::DriverHad))
@@ -118,7 +106,7 @@ fn outcome(reports: &[RunReport], known: Known) -> String {
         line += &format!(" ({}{more})", words.join(", "));
     }
     let (nanos, ahead) = (tally.get(Count::SavedNanos), tally.get(Count::AheadNanos));
-    line += &format!("; {}", saved(nanos, ahead, known.driver_is_sooner));
+    line += &format!("; {}", saved(nanos, ahead));
     if tally.get(Count::SwitchedOff) > 0 {
         line += "; compilations were disabled (`vkstash cache`)";
     }
@@ -190,14 +178,11 @@ mod tests {
     use super::*;
 
     fn of(reports: &[RunReport]) -> String {
-        super::of(reports, Known { driver_is_sooner: false, has_background: true })
+        super::of(reports, Known { has_background: true })
     }
 
     #[test]
-    fn nothing_is_claimed_that_the_driver_does_better_and_nobody_hears_of_disabled_work() {
-        let reports = [report(&[(Count::Served, 4), (Count::SavedNanos, 12_400_000_000)])];
-        let line = super::of(&reports, Known { driver_is_sooner: true, has_background: true });
-        assert_eq!(line, "4 served (100.0 %), 0 compiled, 0 bypassed; the driver's own cache answers sooner");
+    fn nobody_hears_of_disabled_work() {
         let reports = [report(&[(Count::CompiledUnrecorded, 9), (Count::NothingKept, 9)])];
         let line = super::of(&reports, Known::default());
         let expected = "0 served (0.0 %), 9 compiled, 0 bypassed; nothing saved; \

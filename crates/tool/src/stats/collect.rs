@@ -194,7 +194,6 @@ fn part(info: &PartInfo) -> Part {
         sealed_segments: info.sealed,
         records: info.records.clone(),
         payload_bytes: info.payload_bytes.clone(),
-        comparisons: info.comparisons.clone(),
         damaged_places: info.damaged,
         refused_files: refused.collect(),
     }

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use VkLayer_vkstash::stats::Count;
-use vkstash_store::stash::inspect::ComparisonInfo;
 
 use crate::driver_limits::DriverLimit;
 
@@ -171,8 +170,6 @@ pub(crate) struct Part {
     pub(crate) records: BTreeMap<String, u64>,
     /// Bytes of payloads by kind.
     pub(crate) payload_bytes: BTreeMap<String, u64>,
-    /// Who answers the program's requests sooner, by cache habit.
-    pub(crate) comparisons: BTreeMap<String, ComparisonInfo>,
     pub(crate) damaged_places: u64,
     pub(crate) refused_files: Vec<RefusedFile>,
 }

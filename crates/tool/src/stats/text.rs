@@ -2,12 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::model::{Application, Benefit, Device, Keep, Part, Stash, Store, Work};
+use super::model::{Application, Device, Keep, Part, Stash, Store, Work};
 use super::updated;
 use VkLayer_vkstash::stats::Count;
-use vkstash_store::format::comparison::Comparison;
 use vkstash_store::part::tallies::OF_A_BASE;
-use vkstash_store::stash::inspect::ComparisonInfo;
 
 use crate::driver_limits::DriverLimit;
 use crate::units::{counted, moment, plain, saved, size, span};
@@ -64,7 +62,6 @@ fn describe_application(lines: &mut Vec<String>, application: &Application) {
         describe_device(lines, device, &application.parts);
     }
     lines.extend(updated::lines(application));
-    describe_short_runs(lines, application);
     let is_used = |part: &Part| application.devices.iter().any(|device| device.parts.contains(&part.name));
     for part in application.parts.iter().filter(|part| part.name != PORTABLE && !is_used(part)) {
         let bound = part.bound_to.as_ref();
@@ -147,48 +144,6 @@ fn describe_trouble(lines: &mut Vec<String>, part: &Part) {
     }
 }
 
-/// Why the stash was not compared with the driver, where the program is too small for that.
-fn describe_short_runs(lines: &mut Vec<String>, application: &Application) {
-    let least = 1_u64 << Comparison::LEAST_POWER;
-    let is_compared = application.parts.iter().any(|part| !part.comparisons.is_empty());
-    let is_served = application.benefit == Benefit::Some;
-    let Some(last) = application.last_run.as_ref().filter(|_| is_served && !is_compared) else { return };
-    if (1..least).contains(&last.requests) {
-        let asked = counted(last.requests, "pipeline");
-        lines.push(format!(
-            "  not compared with the driver's own caches: the last run asked for {asked}, and {least} are needed"
-        ));
-    }
-}
-
-/// Who is asked first, and why.
-fn describe_comparisons(lines: &mut Vec<String>, part: &Part) {
-    for (habit, comparison) in &part.comparisons {
-        let ComparisonInfo { asked_first, stash_ns, driver_ns } = comparison;
-        let calls = match habit.as_str() {
-            "no_cache" => "calls without a cache",
-            "fresh_cache" => "calls with a fresh cache",
-            "loaded_cache" => "calls with a loaded cache",
-            _ => "calls with a shared cache",
-        };
-        let what = match asked_first.as_deref() {
-            Some("driver") => "the driver is asked first",
-            Some(_) => "the stash is asked first",
-            None => "still compared",
-        };
-        let times = match (stash_ns, driver_ns) {
-            (Some(stash), Some(driver)) => {
-                let (stash, driver) = (span(u64::from(*stash)), span(u64::from(*driver)));
-                format!("driver {driver} a call, stash {stash}")
-            }
-            (Some(stash), None) => format!("stash {} a call", span(u64::from(*stash))),
-            (None, Some(driver)) => format!("driver {} a call", span(u64::from(*driver))),
-            (None, None) => continue,
-        };
-        lines.push(format!("    {calls}: {what} ({times})"));
-    }
-}
-
 fn driver(name: Option<&str>, version: &str) -> String {
     match name.and_then(|name| name.strip_prefix("VK_DRIVER_ID_")) {
         Some(name) => format!("{name} {version}"),
@@ -210,19 +165,17 @@ fn describe_device(lines: &mut Vec<String>, device: &Device, parts: &[Part]) {
         }
     }
     own.iter().for_each(|part| describe_trouble(lines, part));
-    let driver_is_sooner = kept::driver_is_sooner(own.iter().flat_map(|part| part.comparisons.values()));
-    describe_work(lines, &device.work, driver_is_sooner);
-    own.iter().for_each(|part| describe_comparisons(lines, part));
+    describe_work(lines, &device.work);
 }
 
-fn describe_work(lines: &mut Vec<String>, work: &Work, driver_is_sooner: bool) {
+fn describe_work(lines: &mut Vec<String>, work: &Work) {
     let get = |what: Count| work.counters.get(what.name()).copied().unwrap_or(0);
     let mut row = |label: &str, count: u64, note: &str| {
         lines.push(format!("    {label:<18}{count:>8}  {note}").trim_end().to_owned());
     };
     let percent = work.hit_percent.map_or(String::new(), |percent| format!("{percent:.1} %, "));
     let served = get(Count::Served).saturating_add(get(Count::Parked));
-    let saved = saved(get(Count::SavedNanos), get(Count::AheadNanos), driver_is_sooner);
+    let saved = saved(get(Count::SavedNanos), get(Count::AheadNanos));
     row("served", served, &format!("{percent}{saved}"));
     if get(Count::Parked) > 0 {
         row("parked", get(Count::Parked), "of those: finished before the program asked");
@@ -414,7 +367,6 @@ mod tests {
             bytes: 1024,
             records: kinds.iter().map(|&(kind, count)| (kind.to_owned(), count)).collect(),
             payload_bytes: BTreeMap::new(),
-            comparisons: BTreeMap::new(),
             damaged: 0,
             refused: Vec::new(),
         };
@@ -441,54 +393,5 @@ game\u{fffd}: 2.0 KiB, 1 run since 2000-02-29 00:00, last use 2026-11-21 04:09 U
   base not used in 1 run: /base can be written to by others
   1 damaged record skipped in those runs";
         assert_eq!(shown, expected);
-    }
-
-    #[test]
-    fn where_the_driver_answers_sooner_nothing_is_called_saved() {
-        let counters = [(Count::Served, 97), (Count::SavedNanos, 15_000_000_000)];
-        let device = DeviceReport {
-            part: "aa".to_owned(),
-            counters: counters.iter().map(|&(what, value)| (what.name().to_owned(), value)).collect(),
-            ..DeviceReport::default()
-        };
-        let mut runs = Totals::default();
-        runs.add(&RunReport { devices: vec![device], ..RunReport::default() });
-        let compared = |first: &str| ComparisonInfo {
-            asked_first: Some(first.to_owned()),
-            stash_ns: Some(9000),
-            driver_ns: Some(5000),
-        };
-        let shown = |comparisons: &[(&str, &str)]| {
-            let mut info = example(runs.clone());
-            info.parts = vec![PartInfo {
-                name: "aa".to_owned(),
-                device: None,
-                segments: 1,
-                sealed: 1,
-                bytes: 1024,
-                records: BTreeMap::from([("cost".to_owned(), 2)]),
-                payload_bytes: BTreeMap::new(),
-                comparisons: comparisons
-                    .iter()
-                    .map(|(habit, first)| ((*habit).to_owned(), compared(first)))
-                    .collect(),
-                damaged: 0,
-                refused: Vec::new(),
-            }];
-            of(&stash(vec![application(&info, Default::default())]))
-        };
-        let served = "    served                  97  100.0 %, ";
-        let of_driver = shown(&[("no_cache", "driver")]);
-        assert!(
-            of_driver.contains(&format!("{served}the driver's own cache answers sooner\n")),
-            "{of_driver}"
-        );
-        assert!(!of_driver.contains("saved"), "{of_driver}");
-        assert!(of_driver.contains("1.0 KiB, compile times of 2 pipelines\n"), "{of_driver}");
-        for other in [&[][..], &[("no_cache", "stash")], &[("no_cache", "stash"), ("loaded_cache", "driver")]]
-        {
-            let shown = shown(other);
-            assert!(shown.contains(&format!("{served}up to 15s saved\n")), "{shown}");
-        }
     }
 }
