@@ -76,14 +76,55 @@ fn an_artifact_that_was_never_taken_keeps_nothing_from_being_asked_for() {
 #[test]
 fn a_call_with_a_cache_gets_none_of_them() {
     scenario(STEPS, |scenario| {
-        let env = met(scenario, Shader::Compute);
-        for caches in [Caches::Shared, Caches::Fresh] {
-            let work = Work { caches, ..work(Shader::Compute) };
+        for (caches, shader) in [(Caches::Shared, Shader::Compute), (Caches::Fresh, Shader::DynamicRendering)]
+        {
+            let env = met(scenario, shader);
+            let work = Work { caches, ..work(shader) };
             let seen = run_parked(scenario, &env, &work, COUNT);
             let counters = seen.reports.counters();
             assert!(seen.value.all_made());
             assert_eq!(seen.reports.sum("parked"), 0, "{caches:?}: {counters:?}");
             assert_eq!(seen.reports.sum("parked_unasked"), COUNT, "{caches:?}: {counters:?}");
+        }
+    });
+}
+
+/// What a cache of the program's is owed is recorded as the pipeline is made, or was before.
+#[test]
+fn calls_with_caches_get_them_and_their_caches_hold_what_they_would() {
+    scenario(STEPS, |scenario| {
+        // RADV, and NVIDIA's driver.
+        for id in [3, 4] {
+            for caches in [Caches::Shared, Caches::Fresh] {
+                let name = format!("{id} {caches:?}");
+                let disk = scenario.folder().join(format!("disk {name}"));
+                let driver = json!({ "driver_id": id, "disk_cache": true, "disk_cache_dir": disk });
+                let env = scenario.on(Driver::Test(driver)).unwrap().stash(scenario.folder().join(&name));
+                let env = env.var("VKSTASH_ASK_FIRST", "auto");
+                let work = Work { caches, ..work(Shader::DynamicRendering) };
+                scenario.run_ok::<Done>("work", &env.clone().without_layer(), &work);
+                let alone = env.clone().var("VKSTASH_BACKGROUND_WORKERS", "0");
+                scenario.run_ok::<Done>("work", &alone, &work);
+                for run in 2..4 {
+                    let seen = run_parked(scenario, &with_parking(&env), &work, COUNT);
+                    let counters = seen.reports.counters();
+                    assert_eq!(seen.reports.sum("parked"), COUNT, "{name}, run {run}: {counters:?}");
+                    // Without the layer and the driver's disk, the data has as many hits.
+                    let bare = scenario.on(Driver::Test(json!({ "driver_id": id }))).unwrap().without_layer();
+                    for (number, data) in seen.value.data.iter().enumerate() {
+                        let (first, count) = match caches {
+                            Caches::Fresh => (work.first + number as u32, 1),
+                            _ => (work.first, work.count),
+                        };
+                        let data = data.clone();
+                        let loaded =
+                            Work { first, count, caches: Caches::Shared, initial_data: data, ..work.clone() };
+                        let done =
+                            scenario.run_ok::<Done>("work", &bare, &Work { feedback: true, ..loaded }).value;
+                        assert!(done.feedback.iter().all(|f| f.says_hit()), "{name}, run {run}, {number}");
+                    }
+                }
+            }
         }
     });
 }

@@ -166,8 +166,10 @@ fn the_first_run_makes_the_programs_calls_and_the_second_is_served() {
             assert_eq!((records(&env, "artifact"), records(&env, "verified")), (ALL, 0), "{id}");
 
             let second = run(scenario, &env, &work, "");
-            let names = ["served", "driver_had", "compiled", "not_taken", "left_to_workers"];
-            assert_eq!(counts(&second, names), [ALL, 0, 0, 0, 0], "{id}: {:?}", second.reports.counters());
+            let names = ["driver_had", "compiled", "not_taken", "left_to_workers"];
+            assert_eq!(counts(&second, names), [0; 4], "{id}: {:?}", second.reports.counters());
+            let [served, parked] = counts(&second, ["served", "parked"]);
+            assert_eq!(served + parked, ALL, "{id}: {:?}", second.reports.counters());
             assert_eq!(records(&env, "verified"), ALL, "{id}: taken now");
             let third = run(scenario, &env, &work, "");
             let [served, parked, late] = counts(&third, ["served", "parked", "recorded_by_workers"]);
@@ -409,7 +411,7 @@ fn what_a_driver_refuses_to_workers_twice_is_not_tried_again() {
         };
         assert_eq!([(); 2].map(|()| seen(&env, "quiet")), [[5, 5, 0]; 2]);
         assert_eq!(seen(&on(scenario, driver(scenario, NVIDIA)), ""), [0, 0, 0]);
-        assert_eq!(records(&env, "artifact"), 6, "the third run's calls have recorded them");
+        assert!(records(&env, "artifact") >= 6, "the third run has recorded them");
     });
 }
 

@@ -287,8 +287,12 @@ impl Again for Recording {
         if gate::must_end() || gate::begun_calls() != self.calls {
             return Err(NotMade::ComesLater);
         }
-        // SAFETY: the caller's contract.
-        Ok(unsafe { late::make_again(request, self.took) }?)
+        // SAFETY: the caller's contract; nobody else has had the pipeline.
+        unsafe {
+            let pipeline = late::make_again(request, self.took)?;
+            late::destroy(&request.call, pipeline);
+        }
+        Ok(())
     }
 }
 

@@ -12,6 +12,7 @@ use crate::recipe::chain::Arena;
 use crate::recipe::payload;
 use crate::resolve::call::Answer;
 use crate::resolve::create_info::CreateInfo;
+use crate::resolve::late::NotRecorded;
 use crate::resolve::outcome::ArtifactOutcome;
 use crate::resolve::request::Request;
 use crate::resolve::{artifact, late};
@@ -25,22 +26,42 @@ use vkstash_store::format::record::{Key, Kind};
 /// How a pipeline is made in the program's process: only in ways that cannot keep a worker for long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// From an artifact that the driver has taken before, with FAIL_ON_COMPILE_REQUIRED.
+    /// From the driver's own caches, which had it in an earlier run, with FAIL_ON_COMPILE_REQUIRED.
+    Found {
+        /// What the driver took the last time; zero: not known.
+        took: Duration,
+        /// What becomes of the bytes.
+        bytes: Bytes,
+    },
+    /// From an artifact, with FAIL_ON_COMPILE_REQUIRED.
     Artifact,
-    /// From the driver's own caches, which had it in an earlier run, with FAIL_ON_COMPILE_REQUIRED and without a cache:
-    /// it took so long the last time.
-    Found(Duration),
     /// Compiled, on a driver that keeps no artifacts: it took so long the last time.
     Compile(Duration),
 }
 
+/// What a call with a cache is owed: the bytes that the driver would have put in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bytes {
+    /// The stash has an artifact. The driver is asked without a cache.
+    Kept,
+    /// The driver is asked with an empty cache, whose data is recorded.
+    Recorded,
+    /// There are none. The driver is asked without a cache, and only calls without one get the pipeline.
+    Lost,
+}
+
 impl Way {
-    /// Which calls may get what is made so. What the driver had is in no cache, and the driver may lose it.
+    /// Which calls may get what is made so. Of what the driver may lose they need the bytes.
     pub fn for_whom(self) -> For {
         match self {
-            Way::Artifact | Way::Compile(_) => For::AnyCall,
-            Way::Found(_) => For::CallsWithoutCache,
+            Way::Found { bytes: Bytes::Lost, .. } => For::CallsWithoutCache,
+            Way::Found { .. } | Way::Artifact | Way::Compile(_) => For::AnyCall,
         }
+    }
+
+    /// Whether the driver is asked for what it had.
+    pub fn is_question(self) -> bool {
+        matches!(self, Way::Found { .. })
     }
 }
 
@@ -50,26 +71,35 @@ const LONGEST_COMPILE: Duration = Duration::from_millis(25);
 /// Costs that differ by less are not worth a new record.
 const LEAST_NEWS: Duration = Duration::from_micros(100);
 
-/// How this pipeline may be made. None: not in this process.
-pub fn way(device: &Device, stored: &Stored, key: &Key) -> Option<Way> {
+/// How this pipeline may be made, the best way first. None: not in this process.
+///
+/// The driver's own caches come before an artifact where they cost as little: for calls without a cache, and for any on
+/// a driver whose disk is as fast beside one. Such a driver (RADV) writes what it is given to its disk once more.
+pub fn ways(device: &Device, stored: &Stored, key: &Key) -> [Option<Way>; 2] {
     let mut record = Vec::new();
-    if device.keeps_artifacts() {
-        // One that no driver has taken yet may be what ends the process (docs/format.md, guard files). Of the device's
-        // own part alone: what a device with other features has made may need these.
-        let has = |kind| stored.device.contains(kind, key);
-        let taken = device.cache_control && has(Kind::Verified) && has(Kind::Artifact);
-        if taken && !is_refused(stored, key) {
-            return Some(Way::Artifact);
-        }
-        let was_found = device.cache_control && stored.device.read(Kind::Found, key, &mut record);
-        let took = payload::cost(&record).filter(|_| was_found);
-        return took.filter(|_| !is_doubted(stored, key)).map(Way::Found);
+    if !device.keeps_artifacts() {
+        let compiled = device.records_recipes_alone() && stored.device.read(Kind::Cost, key, &mut record);
+        let cost =
+            payload::cost(&record).filter(|cost| compiled && *cost <= faults::time_limit(LONGEST_COMPILE));
+        return [cost.map(Way::Compile), None];
     }
-    if !device.records_recipes_alone() || !stored.device.read(Kind::Cost, key, &mut record) {
-        return None;
+    if !device.cache_control || is_doubted(stored, key) {
+        return [None, None];
     }
-    let cost = payload::cost(&record)?;
-    (cost <= faults::time_limit(LONGEST_COMPILE)).then_some(Way::Compile(cost))
+    // Of the device's own part alone: what a device with other features has made may need these.
+    let is_kept = stored.device.contains(Kind::Artifact, key);
+    let found = stored.device.read(Kind::Found, key, &mut record).then(|| payload::found(&record)).flatten();
+    let is_free = device.policy.free_recording;
+    let question = match (found, is_kept) {
+        (None, true) if is_free => Some((Duration::ZERO, Bytes::Kept)),
+        (Some((took, has_cache)), true) => (is_free || !has_cache).then_some((took, Bytes::Kept)),
+        (Some((took, has_cache)), false) if is_free || has_cache => Some((took, Bytes::Recorded)),
+        (Some((took, _)), false) => Some((took, Bytes::Lost)),
+        (None, _) => None,
+    };
+    let question = question.map(|(took, bytes)| Way::Found { took, bytes });
+    let artifact = (is_kept && !is_refused(stored, key)).then_some(Way::Artifact);
+    if question.is_some() { [question, artifact] } else { [artifact, None] }
 }
 
 /// Whether the driver has failed with this key since it had it, or a process has died of it.
@@ -123,7 +153,7 @@ impl Inputs {
         let (stored_call, mut artifact) = (StoredCall::read(stored, own, key)?, Vec::new());
         let source = match way {
             Way::Artifact => artifact::read_own(stored, key, &mut artifact),
-            Way::Found(_) | Way::Compile(_) => None,
+            Way::Found { .. } | Way::Compile(_) => None,
         };
         Ok(Inputs { way, stored_call, artifact, source })
     }
@@ -198,11 +228,15 @@ impl Again for Making<'_> {
                     let bytes = buffer.len().saturating_sub(payload::PREFIX) as u64;
                     (made.answer, made.cost, MadeOf::Artifact { bytes, source: made.source })
                 }
-                Way::Found(known) => {
+                Way::Found { took, bytes } => {
                     if request.call.parsed().is_looked_at() {
                         return Err(NotMade::NothingToCompile);
                     }
-                    (ask(request, questions)?, known, MadeOf::Found)
+                    let answer = match bytes {
+                        Bytes::Recorded => ask_and_record(request, questions, took)?,
+                        Bytes::Kept | Bytes::Lost => ask(request, questions)?,
+                    };
+                    (answer, took, MadeOf::Found { is_kept: bytes != Bytes::Lost })
                 }
                 Way::Compile(known) => {
                     let since = Instant::now();
@@ -217,9 +251,7 @@ impl Again for Making<'_> {
         };
         match answer.result {
             // A driver that compiles nothing has it no longer.
-            vk::Result::PIPELINE_COMPILE_REQUIRED if matches!(way, Way::Found(_)) => {
-                Err(NotMade::FoundNoMore)
-            }
+            vk::Result::PIPELINE_COMPILE_REQUIRED if way.is_question() => Err(NotMade::FoundNoMore),
             vk::Result::SUCCESS => {
                 Ok(Finished { pipeline: answer.pipeline, cost, origin, since: Instant::now() })
             }
@@ -245,6 +277,26 @@ unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>, questions: &Questions) ->
         questions.note(&watch, answer.result);
         Ok(answer)
     }
+}
+
+/// The same beside an empty cache, whose data is recorded before anybody may have the pipeline.
+///
+/// # Safety
+/// As [`Again::run`].
+unsafe fn ask_and_record<I: CreateInfo>(
+    request: &Request<'_, I>,
+    questions: &Questions,
+    took: Duration,
+) -> Result<Answer, NotMade> {
+    let watch = Watch::begin();
+    // SAFETY: the caller's contract.
+    let (pipeline, result) = match unsafe { late::make_again(request, took) } {
+        Ok(pipeline) => (pipeline, vk::Result::SUCCESS),
+        Err(NotRecorded::Refused) => (vk::Pipeline::null(), vk::Result::PIPELINE_COMPILE_REQUIRED),
+        Err(reason) => return Err(reason.into()),
+    };
+    questions.note(&watch, result);
+    Ok(Answer { pipeline, result })
 }
 
 /// The cost of a compile that took `known` the last time and `now` on a worker: the lesser one, because whatever runs

@@ -1,5 +1,6 @@
 //! Pipelines that are finished before the program asks for them: who makes them, and when they are given up.
 
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
@@ -8,7 +9,7 @@ use ash::vk;
 
 use super::again::NotMade;
 use super::gate::{self, Manners};
-use super::make::{self, Inputs, Way};
+use super::make::{self, Bytes, Inputs, Way};
 use super::objects::{DeviceTraits, ObjectError, OwnObjects};
 use super::pool::{self, Cancelled, Owner, Producer, Task};
 use super::questions::Questions;
@@ -19,11 +20,12 @@ use crate::recipe::rebuild::{Limits, RebuildError};
 use crate::state::device::{Device, IdentifierMode};
 use crate::state::parked::Finished;
 use crate::state::plan::Plan;
+use crate::state::slow_hits::SlowHit;
 use crate::state::stored::Stored;
 use crate::stats::Count;
 use vkstash_store::base::util::lock;
 use vkstash_store::forks::PerProcess;
-use vkstash_store::format::record::Key;
+use vkstash_store::format::record::{Key, Kind};
 use vkstash_store::part::admission::Admission;
 use vkstash_store::settings::BackgroundMode;
 
@@ -67,6 +69,14 @@ struct Parker {
     questions: Questions,
     /// What its workers do while the program creates pipelines.
     manners: Manners,
+}
+
+/// What a worker does next.
+enum Choice {
+    /// It makes this pipeline, in the first of these ways that does.
+    Make(Key, [Option<Way>; 2]),
+    /// Other tasks come first.
+    MakeRoom,
 }
 
 type Parkers = Mutex<Vec<Arc<Parker>>>;
@@ -247,6 +257,49 @@ impl Parker {
         device.counters().add(Count::ParkedUnasked, unasked.len() as u64);
     }
 
+    /// What is made next, and how. None: there is no other one, or no room.
+    fn choose(&self, device: &Device, plan: &Plan, stored: &Stored) -> Option<Choice> {
+        for _ in 0..PASSED_OVER {
+            if !device.parked.has_room() {
+                self.is_done.store(true, Ordering::Relaxed);
+                return None;
+            }
+            let Some(key) = plan.next() else {
+                self.is_done.store(true, Ordering::Relaxed);
+                self.ran_dry.store(true, Ordering::Relaxed);
+                return None;
+            };
+            let ways = make::ways(device, stored, key).map(|way| way.filter(|way| self.is_allowed(*way)));
+            if ways != [None; 2] {
+                return Some(Choice::Make(*key, ways));
+            }
+            plan.pass_over(key);
+        }
+        Some(Choice::MakeRoom)
+    }
+
+    fn is_allowed(&self, way: Way) -> bool {
+        !way.is_question() || self.questions.may_ask()
+    }
+
+    /// Whether the driver may get the call, and a mark for as long as it has it.
+    fn admit<'a>(&self, plan: &Plan, stored: &'a Stored, key: &Key, way: Way) -> Admission<'a> {
+        // Of an artifact that no driver has taken yet it is known which one it was.
+        if way == Way::Artifact && !stored.device.contains(Kind::Verified, key) {
+            let admission = stored.device.admit(key);
+            if matches!(admission, Admission::Quarantined) {
+                plan.pass_over(key);
+            }
+            return admission;
+        }
+        let admission = stored.device.admit_worker();
+        if matches!(admission, Admission::Quarantined) {
+            tracing::warn!("two processes died while a worker was in this driver; nothing is made ahead");
+            plan.stop();
+        }
+        admission
+    }
+
     /// Makes the next pipeline of the plan, and says how long to wait before the one after it. None: there is no other
     /// one, no room, or no way to go on.
     fn make_next(&self, device: &Device) -> Option<Duration> {
@@ -258,37 +311,40 @@ impl Parker {
         if device.calls_back() {
             return Some(ASKS_AGAIN);
         }
-        let mut passed_over = 0;
-        let (key, way) = loop {
-            if !device.parked.has_room() {
-                self.is_done.store(true, Ordering::Relaxed);
-                return None;
+        let Choice::Make(key, ways) = self.choose(device, plan, stored)? else { return at_once };
+        for way in ways.into_iter().flatten() {
+            if let ControlFlow::Break(pause) = self.make(device, plan, stored, &key, way) {
+                return pause;
             }
-            let Some(key) = plan.next() else {
-                self.is_done.store(true, Ordering::Relaxed);
-                self.ran_dry.store(true, Ordering::Relaxed);
-                return None;
-            };
-            match make::way(device, stored, key) {
-                Some(Way::Found(_)) if !self.questions.may_ask() => {}
-                Some(way) => break (key, way),
-                None => {}
-            }
-            plan.pass_over(key);
-            passed_over += 1;
-            if passed_over == PASSED_OVER {
-                return at_once;
-            }
-        };
+        }
+        plan.pass_over(&key);
+        at_once
+    }
+
+    /// Makes this pipeline, and says the same. Continue: the driver no longer has it.
+    fn make(
+        &self,
+        device: &Device,
+        plan: &Plan,
+        stored: &Stored,
+        key: &Key,
+        way: Way,
+    ) -> ControlFlow<Option<Duration>> {
+        let at_once = ControlFlow::Break(Some(Duration::ZERO));
         // Nobody waits at the gate for the disk, and so that vkDestroyDevice need not, nobody behind it.
         if !stored.device.is_guarded() {
-            return None;
+            return ControlFlow::Break(None);
         }
         let mut inputs = match Inputs::read(stored, &self.own, key, way) {
             Ok(inputs) => inputs,
-            Err(reason) => return self.note(device, plan, key, reason).then_some(Duration::ZERO),
+            Err(reason) => {
+                let goes_on = self.note(device, plan, key, reason);
+                return ControlFlow::Break(goes_on.then_some(Duration::ZERO));
+            }
         };
-        let in_driver = gate::enter_driver_of(device, self.manners)?;
+        let Some(in_driver) = gate::enter_driver_of(device, self.manners) else {
+            return ControlFlow::Break(None);
+        };
         let usual = inputs.compiles_for().unwrap_or_else(|| self.usual().min(LONGEST_WAIT));
         // The program may have asked for it while this thread waited at the gate.
         let whom = way.for_whom();
@@ -296,14 +352,10 @@ impl Parker {
             return at_once;
         };
         // Marked behind the gate: who is killed while a worker waits there has died of no driver.
-        let mark = match stored.device.admit_worker() {
+        let mark = match self.admit(plan, stored, key, way) {
             Admission::Granted(mark) => mark,
-            Admission::NotYet => return None,
-            Admission::Quarantined => {
-                tracing::warn!("two processes died while a worker was in this driver; nothing is made ahead");
-                plan.stop();
-                return None;
-            }
+            Admission::NotYet => return ControlFlow::Break(None),
+            Admission::Quarantined => return at_once,
         };
         let started = Instant::now();
         // SAFETY: this thread is behind the gate, and vkDestroyDevice waits for that (`pool::leave`), so the device is
@@ -319,14 +371,21 @@ impl Parker {
                 if let Some(late) = making.finish(finished) {
                     self.release(device, &[late]);
                 }
-                pause
+                if let Way::Found { took, bytes: Bytes::Lost } = way {
+                    device.slow_hits.note(SlowHit { key: *key, took });
+                }
+                ControlFlow::Break(pause)
+            }
+            Err(NotMade::FoundNoMore) => {
+                device.count(Count::FoundNoMore);
+                ControlFlow::Continue(())
             }
             Err(reason) => {
                 drop(in_driver);
                 if reason == NotMade::Refused {
                     inputs.note_refusal(stored, key);
                 }
-                pause.filter(|_| self.note(device, plan, key, reason))
+                ControlFlow::Break(pause.filter(|_| self.note(device, plan, key, reason)))
             }
         }
     }
@@ -336,9 +395,6 @@ impl Parker {
         tracing::debug!("a pipeline was not made ahead: {reason}");
         if is_planned(reason) {
             plan.pass_over(key);
-        } else if reason == NotMade::FoundNoMore {
-            plan.pass_over(key);
-            device.count(Count::FoundNoMore);
         } else {
             device.count(Count::ParkingFailed);
         }

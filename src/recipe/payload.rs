@@ -42,6 +42,22 @@ pub fn cost(payload: &[u8]) -> Option<Duration> {
 /// Length of [`prefix`].
 pub const PREFIX: usize = 8;
 
+/// The payload of a found (docs/format.md): what the driver's call took that had the pipeline, and whether the program
+/// passed a cache.
+pub fn found_record(took: Duration, has_cache: bool) -> Vec<u8> {
+    let mut record = cost_record(took).to_vec();
+    record.extend(has_cache.then_some(1));
+    record
+}
+
+/// Both, of such a payload.
+pub fn found(payload: &[u8]) -> Option<(Duration, bool)> {
+    match payload {
+        [took @ .., 1] if took.len() == 4 => Some((cost(took)?, true)),
+        took => Some((cost(took)?, false)),
+    }
+}
+
 /// What stands before the blob in an artifact's payload (docs/format.md): what the compile cost in
 /// microseconds, and the form of the rest.
 pub fn prefix(cost: Duration, refusals: u8) -> [u8; PREFIX] {

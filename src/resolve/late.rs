@@ -30,9 +30,7 @@ pub unsafe fn note_found<I: CreateInfo>(request: &Request<'_, I>, served: &Serve
     unsafe { record::record_alone(request, None) };
     let (call, key) = (&request.call, &request.pipeline.key);
     let device = call.device;
-    if matches!(call.passed, Passed::Null) {
-        record::note_found(device, key, took);
-    }
+    record::note_found(device, key, took, !matches!(call.passed, Passed::Null));
     if !may_be_left_to_workers(call) {
         return;
     }
@@ -139,12 +137,15 @@ pub enum NotRecorded {
     Dropped,
 }
 
-/// Makes the pipeline again through an empty cache, without compiling, records the cache's data, and destroys the
-/// pipeline. The artifact is as unverified as any that was just recorded. `took`: what the program's call took.
+/// Makes the pipeline again through an empty cache, without compiling, and records the cache's data. The artifact is as
+/// unverified as any that was just recorded. `took`: what the program's call took. The pipeline is the caller's.
 ///
 /// # Safety
 /// The request's create info is valid, and the calling thread may call the driver.
-pub unsafe fn make_again<I: CreateInfo>(request: &Request<'_, I>, took: Duration) -> Result<(), NotRecorded> {
+pub unsafe fn make_again<I: CreateInfo>(
+    request: &Request<'_, I>,
+    took: Duration,
+) -> Result<vk::Pipeline, NotRecorded> {
     let Request { call, pipeline } = request;
     let device = call.device;
     let stored = device.stored().ok_or(NotRecorded::Dropped)?;
@@ -164,17 +165,25 @@ pub unsafe fn make_again<I: CreateInfo>(request: &Request<'_, I>, took: Duration
         vk::Result::PIPELINE_COMPILE_REQUIRED => return Err(NotRecorded::Refused),
         error => return Err(NotRecorded::Driver(error)),
     }
-    let payload = cache.data_behind(&payload::prefix(took, 0));
-    if let Some(destroy) = device.table.destroy_pipeline {
-        // SAFETY: the pipeline was just made with the same allocator, and nobody else has had it.
-        unsafe { destroy(device.handle, answer.pipeline, call.allocator) };
-    }
-    let payload = payload.ok_or(NotRecorded::NoData)?.into_boxed_slice();
-    // The program may have had it compiled meanwhile.
-    let is_there = stored.device.contains(Kind::Artifact, &pipeline.key);
-    if is_there || stored.device.put(Kind::Artifact, &pipeline.key, payload) {
-        Ok(())
-    } else {
-        Err(NotRecorded::Dropped)
+    let record = || {
+        let payload = cache.data_behind(&payload::prefix(took, 0)).ok_or(NotRecorded::NoData)?;
+        // The program may have had it compiled meanwhile.
+        let is_there = stored.device.contains(Kind::Artifact, &pipeline.key);
+        let is_kept =
+            is_there || stored.device.put(Kind::Artifact, &pipeline.key, payload.into_boxed_slice());
+        is_kept.then_some(answer.pipeline).ok_or(NotRecorded::Dropped)
+    };
+    // SAFETY: the pipeline was just made with the call's allocator, and nobody else has had it.
+    record().inspect_err(|_| unsafe { destroy(call, answer.pipeline) })
+}
+
+/// Destroys a pipeline that a worker has made again.
+///
+/// # Safety
+/// It was made with the call's allocator, and nobody else has it.
+pub unsafe fn destroy<I: CreateInfo>(call: &Call<'_, I>, pipeline: vk::Pipeline) {
+    if let Some(destroy) = call.device.table.destroy_pipeline {
+        // SAFETY: the caller's contract.
+        unsafe { destroy(call.device.handle, pipeline, call.allocator) };
     }
 }

@@ -75,7 +75,7 @@ impl Served {
                 let saved = saved(cost, spent);
                 match of {
                     MadeOf::Compile => counters.add(Count::AheadNanos, saved),
-                    MadeOf::Found => counters.count(Count::ParkedFound),
+                    MadeOf::Found { .. } => counters.count(Count::ParkedFound),
                     MadeOf::Artifact { .. } => {}
                 }
             }

@@ -42,7 +42,7 @@ pub unsafe fn take<I: CreateInfo>(request: &Request<'_, I>) -> Option<Served> {
     let mut first = false;
     if let Some(stored) = device.stored() {
         first = match origin {
-            MadeOf::Compile | MadeOf::Found | MadeOf::Artifact { source: Source::Sibling, .. } => {
+            MadeOf::Compile | MadeOf::Found { .. } | MadeOf::Artifact { source: Source::Sibling, .. } => {
                 stored.stash.note_first_use(&pipeline.key)
             }
             MadeOf::Artifact { source: Source::Own | Source::Base, .. } => {
@@ -51,8 +51,10 @@ pub unsafe fn take<I: CreateInfo>(request: &Request<'_, I>) -> Option<Served> {
         };
     }
     let held = match origin {
-        MadeOf::Artifact { .. } => call.passed.note_beside(device, &pipeline.key, &pipeline.shaders),
-        MadeOf::Found => {
+        MadeOf::Artifact { .. } | MadeOf::Found { is_kept: true } => {
+            call.passed.note_beside(device, &pipeline.key, &pipeline.shaders)
+        }
+        MadeOf::Found { is_kept: false } => {
             call.passed.mark_filled_with(device, &pipeline.shaders);
             false
         }

@@ -149,14 +149,13 @@ pub fn note_cost(device: &Device, stored: &Stored, key: &Key, cost: Duration) {
     }
 }
 
-/// The driver had this pipeline in its own caches, in a call without a cache: workers may ask it for that, too.
-pub fn note_found(device: &Device, key: &Key, took: Duration) {
+/// The driver had this pipeline: workers may ask it for that, too.
+pub fn note_found(device: &Device, key: &Key, took: Duration, has_cache: bool) {
     let Some(stored) = device.stored().filter(|_| device.wants_recipes() && device.cache_control) else {
         return;
     };
-    // Also of a key that has an artifact: nobody knows of it that a driver takes it before a program was served it.
     if !stored.device.contains(Kind::Found, key)
-        && !stored.device.put(Kind::Found, key, Box::new(payload::cost_record(took)))
+        && !stored.device.put(Kind::Found, key, payload::found_record(took, has_cache).into_boxed_slice())
     {
         device.count(Count::Dropped);
     }

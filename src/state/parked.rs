@@ -24,7 +24,7 @@ pub const MOST_BYTES: u64 = if cfg!(target_pointer_width = "32") { 2 << 20 } els
 /// What a compiled one counts as. A driver keeps about five times the bytes of an artifact in memory, and lavapipe,
 /// which gives no artifacts, keeps 300 KiB of each pipeline.
 const COMPILED_BYTES: u64 = 64 << 10;
-/// What one counts as that the driver had: its artifact is not known, and is rarely larger.
+/// What one counts as that the driver had: its artifact is not read, and is rarely larger.
 const FOUND_BYTES: u64 = 12 << 10;
 
 /// A finished pipeline.
@@ -50,8 +50,11 @@ pub enum MadeOf {
         /// Where it was.
         source: Source,
     },
-    /// The driver's own caches, in a call without a cache: only such a call of the program's may get it.
-    Found,
+    /// What the driver had in its own caches.
+    Found {
+        /// The stash has an artifact of it. If not, only a call without a cache may get it.
+        is_kept: bool,
+    },
     /// It was compiled.
     Compile,
 }
@@ -61,7 +64,7 @@ impl MadeOf {
     fn bytes(self) -> u64 {
         match self {
             MadeOf::Artifact { bytes, .. } => bytes,
-            MadeOf::Found => FOUND_BYTES,
+            MadeOf::Found { .. } => FOUND_BYTES,
             MadeOf::Compile => COMPILED_BYTES,
         }
     }
