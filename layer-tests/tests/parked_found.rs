@@ -129,6 +129,39 @@ fn calls_with_caches_get_them_and_their_caches_hold_what_they_would() {
     });
 }
 
+/// Its cache gives them in less time than they take to merge when the program saves it.
+#[test]
+fn what_a_loaded_cache_has_is_left_there() {
+    scenario(STEPS, |scenario| {
+        for id in [3, 4, 99] {
+            let disk = scenario.folder().join(format!("disk {id}"));
+            let driver = json!({ "driver_id": id, "disk_cache": true, "disk_cache_dir": disk });
+            let env = scenario.on(Driver::Test(driver)).unwrap().var("VKSTASH_ASK_FIRST", "auto");
+            let env = env.stash(scenario.folder().join(format!("stash {id}")));
+            let work = Work { caches: Caches::Shared, ..work(Shader::Compute) };
+            let initial_data =
+                scenario.run_ok::<Done>("work", &env.clone().without_layer(), &work).value.data.remove(0);
+            let loaded = Work { initial_data, ..work.clone() };
+            for run in 1..4 {
+                let seen = run_parked(scenario, &with_parking(&env), &loaded, 0);
+                let counters = seen.reports.counters();
+                let names = ["driver_had", "parked", "parked_unasked", "parking_failed"];
+                assert_eq!(
+                    names.map(|name| seen.reports.sum(name)),
+                    [COUNT, 0, 0, 0],
+                    "{id}, {run}: {counters:?}"
+                );
+            }
+            // The user deletes the program's file. In the next run but one they are parked.
+            scenario.run_ok::<Done>("work", &env.clone().var("VKSTASH_BACKGROUND_WORKERS", "0"), &work);
+            let seen = run_parked(scenario, &with_parking(&env), &work, 0);
+            let counters = seen.reports.counters();
+            assert_eq!(seen.reports.sum("compiled"), 0, "{id}: {counters:?}");
+            assert!(id == 4 || seen.reports.sum("parked") == COUNT, "{id}: {counters:?}");
+        }
+    });
+}
+
 #[test]
 fn a_driver_that_has_lost_its_caches_compiles_nothing_for_a_worker() {
     scenario(STEPS, |scenario| {

@@ -393,25 +393,25 @@ fn no_thread_is_started_for_what_took_less_than_a_thread_takes() {
     });
 }
 
+/// What only the program's own cache has.
 #[test]
 fn what_a_driver_refuses_to_workers_twice_is_not_tried_again() {
     scenario(STEPS, |scenario| {
-        let work = Work { count: 6, ..pipelines(Caches::Shared) };
-        warm(scenario, driver(scenario, NVIDIA), &work);
-        // The program makes one call for each pipeline. Of later ones the disk no longer has anything.
-        let required = vk::Result::PIPELINE_COMPILE_REQUIRED.as_raw();
-        let refused =
-            |call| json!({ "command": "vkCreateGraphicsPipelines", "call": call, "result": required });
-        let mut script = driver(scenario, NVIDIA);
-        script["faults"] = (7..20).map(refused).collect();
-        let env = on(scenario, script);
-        let seen = |env: &Env, end: &str| {
-            let run = run(scenario, env, &work, end);
-            counts(&run, ["left_to_workers", "refused_to_workers", "recorded_by_workers"])
-        };
-        assert_eq!([(); 2].map(|()| seen(&env, "quiet")), [[5, 5, 0]; 2]);
-        assert_eq!(seen(&on(scenario, driver(scenario, NVIDIA)), ""), [0, 0, 0]);
-        assert!(records(&env, "artifact") >= 6, "the third run has recorded them");
+        for id in [RADV, NVIDIA, UNKNOWN] {
+            let env = on(scenario, json!({ "driver_id": id }));
+            let env = env.stash(scenario.folder().join(format!("stash {id}")));
+            let work = Work { count: 6, cache_control: true, ..pipelines(Caches::Shared) };
+            let initial_data =
+                scenario.run_ok::<Done>("work", &env.clone().without_layer(), &work).value.data.remove(0);
+            let work = Work { initial_data, ..work };
+            let seen = || {
+                let run = run(scenario, &env, &work, "quiet");
+                let names = ["driver_had", "left_to_workers", "refused_to_workers", "recorded_by_workers"];
+                counts(&run, names)
+            };
+            assert_eq!([(); 3].map(|()| seen()), [[6, 6, 6, 0], [6, 6, 6, 0], [6, 0, 0, 0]], "{id}");
+            assert_eq!(records(&env, "artifact"), 0, "{id}");
+        }
     });
 }
 

@@ -9,7 +9,7 @@ use super::objects::OwnObjects;
 use super::questions::{Questions, Watch};
 use crate::faults;
 use crate::recipe::chain::Arena;
-use crate::recipe::payload;
+use crate::recipe::payload::{self, FoundWith};
 use crate::resolve::call::Answer;
 use crate::resolve::create_info::CreateInfo;
 use crate::resolve::late::NotRecorded;
@@ -73,8 +73,10 @@ const LEAST_NEWS: Duration = Duration::from_micros(100);
 
 /// How this pipeline may be made, the best way first. None: not in this process.
 ///
-/// The driver's own caches come before an artifact where they cost as little: for calls without a cache, and for any on
-/// a driver whose disk is as fast beside one. Such a driver (RADV) writes what it is given to its disk once more.
+/// What a program's loaded cache has it gives in less time than merging takes when the program asks for the cache's
+/// data: it is left there. The driver's own caches come before an artifact where they cost as little: for calls without
+/// a cache, and for any on a driver whose disk is as fast beside one. Such a driver (RADV) writes what it is given to its
+/// disk once more.
 pub fn ways(device: &Device, stored: &Stored, key: &Key) -> [Option<Way>; 2] {
     let mut record = Vec::new();
     if !device.keeps_artifacts() {
@@ -91,10 +93,11 @@ pub fn ways(device: &Device, stored: &Stored, key: &Key) -> [Option<Way>; 2] {
     let found = stored.device.read(Kind::Found, key, &mut record).then(|| payload::found(&record)).flatten();
     let is_free = device.policy.free_recording;
     let question = match (found, is_kept) {
+        (Some((_, FoundWith::LoadedCache)), _) => return [None, None],
         (None, true) if is_free => Some((Duration::ZERO, Bytes::Kept)),
-        (Some((took, has_cache)), true) => (is_free || !has_cache).then_some((took, Bytes::Kept)),
-        (Some((took, has_cache)), false) if is_free || has_cache => Some((took, Bytes::Recorded)),
-        (Some((took, _)), false) => Some((took, Bytes::Lost)),
+        (Some((took, with)), true) => (is_free || with == FoundWith::NoCache).then_some((took, Bytes::Kept)),
+        (Some((took, FoundWith::NoCache)), false) if !is_free => Some((took, Bytes::Lost)),
+        (Some((took, _)), false) => Some((took, Bytes::Recorded)),
         (None, _) => None,
     };
     let question = question.map(|(took, bytes)| Way::Found { took, bytes });

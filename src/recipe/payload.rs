@@ -42,20 +42,33 @@ pub fn cost(payload: &[u8]) -> Option<Duration> {
 /// Length of [`prefix`].
 pub const PREFIX: usize = 8;
 
-/// The payload of a found (docs/format.md): what the driver's call took that had the pipeline, and whether the program
-/// passed a cache.
-pub fn found_record(took: Duration, has_cache: bool) -> Vec<u8> {
-    let mut record = cost_record(took).to_vec();
-    record.extend(has_cache.then_some(1));
-    record
+/// The cache that the program passed to a call that the driver answered from its caches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum FoundWith {
+    /// None.
+    NoCache = 0,
+    /// One that began empty.
+    Cache = 1,
+    /// One that began with data of an earlier run.
+    LoadedCache = 2,
+}
+
+/// The payload of a found (docs/format.md): what the driver's call took that had the pipeline, and with which cache.
+pub fn found_record(took: Duration, with: FoundWith) -> [u8; 5] {
+    let [a, b, c, d] = cost_record(took);
+    [a, b, c, d, with as u8]
 }
 
 /// Both, of such a payload.
-pub fn found(payload: &[u8]) -> Option<(Duration, bool)> {
-    match payload {
-        [took @ .., 1] if took.len() == 4 => Some((cost(took)?, true)),
-        took => Some((cost(took)?, false)),
-    }
+pub fn found(payload: &[u8]) -> Option<(Duration, FoundWith)> {
+    let with = match payload {
+        [_, _, _, _] | [_, _, _, _, 0] => FoundWith::NoCache,
+        [_, _, _, _, 1] => FoundWith::Cache,
+        [_, _, _, _, 2] => FoundWith::LoadedCache,
+        _ => return None,
+    };
+    Some((cost(payload.get(..4)?)?, with))
 }
 
 /// What stands before the blob in an artifact's payload (docs/format.md): what the compile cost in
@@ -128,4 +141,21 @@ pub fn parse_binaries(payload: &[u8]) -> Option<(Duration, Vec<(&[u8], &[u8])>)>
         rest = behind;
     }
     Some((cost, listed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_found_is_read_as_it_was_written_and_earlier_records_had_no_cache() {
+        let took = Duration::from_micros(60);
+        for with in [FoundWith::NoCache, FoundWith::Cache, FoundWith::LoadedCache] {
+            assert_eq!(found(&found_record(took, with)), Some((took, with)));
+        }
+        assert_eq!(found(&cost_record(took)), Some((took, FoundWith::NoCache)));
+        for other in [&[][..], &[1, 0, 0], &[60, 0, 0, 0, 3], &[60, 0, 0, 0, 0, 0]] {
+            assert_eq!(found(other), None, "{other:?}");
+        }
+    }
 }

@@ -8,7 +8,6 @@ use ash::vk;
 use super::call::Call;
 use super::create_info::CreateInfo;
 use super::outcome::{Origin, Served};
-use super::passed::Passed;
 use super::private_cache::PrivateCache;
 use super::request::{DescribedPipeline, Request};
 use super::{binary, record};
@@ -30,7 +29,7 @@ pub unsafe fn note_found<I: CreateInfo>(request: &Request<'_, I>, served: &Serve
     unsafe { record::record_alone(request, None) };
     let (call, key) = (&request.call, &request.pipeline.key);
     let device = call.device;
-    record::note_found(device, key, took, !matches!(call.passed, Passed::Null));
+    record::note_found(device, key, took, call.passed.habit());
     if !may_be_left_to_workers(call) {
         return;
     }

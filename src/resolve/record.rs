@@ -9,11 +9,12 @@ use super::passed::{Contents, Passed};
 use super::request::Request;
 use crate::recipe::capture::stage::{self, Named};
 use crate::recipe::model::Parts;
-use crate::recipe::payload::{self, PREFIX, module_record};
+use crate::recipe::payload::{self, FoundWith, PREFIX, module_record};
 use crate::state::described::EncodedObject;
 use crate::state::device::Device;
 use crate::state::objects::Objects;
 use crate::state::pipeline_class::PipelineClass;
+use crate::state::policy::CacheHabit;
 use crate::state::stored::Stored;
 use crate::stats::Count;
 use vkstash_store::format::record::{Key, Kind};
@@ -150,12 +151,20 @@ pub fn note_cost(device: &Device, stored: &Stored, key: &Key, cost: Duration) {
 }
 
 /// The driver had this pipeline: workers may ask it for that, too.
-pub fn note_found(device: &Device, key: &Key, took: Duration, has_cache: bool) {
+pub fn note_found(device: &Device, key: &Key, took: Duration, habit: Option<CacheHabit>) {
     let Some(stored) = device.stored().filter(|_| device.wants_recipes() && device.cache_control) else {
         return;
     };
-    if !stored.device.contains(Kind::Found, key)
-        && !stored.device.put(Kind::Found, key, payload::found_record(took, has_cache).into_boxed_slice())
+    let with = match habit {
+        Some(CacheHabit::None) => FoundWith::NoCache,
+        Some(CacheHabit::Fresh | CacheHabit::Shared) => FoundWith::Cache,
+        Some(CacheHabit::Loaded) => FoundWith::LoadedCache,
+        None => return,
+    };
+    let mut known = Vec::new();
+    let known = stored.device.read(Kind::Found, key, &mut known).then(|| payload::found(&known)).flatten();
+    if known.is_none_or(|(_, before)| before != with)
+        && !stored.device.put(Kind::Found, key, Box::new(payload::found_record(took, with)))
     {
         device.count(Count::Dropped);
     }
