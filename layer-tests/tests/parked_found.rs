@@ -1,9 +1,14 @@
 //! What only the driver's own caches have: workers ask it for that before the program does, without an artifact.
 
-use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::{Value, json};
 
 use vkstash_layer_tests::child::{Scenario, Step, scenario};
 use vkstash_layer_tests::env::{Driver, Env};
+use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions};
+use vkstash_layer_tests::waiting;
 use vkstash_layer_tests::work::{self, Caches, Done, Shader, Work};
 use vkstash_store::stash::inspect::list_applications;
 
@@ -27,11 +32,16 @@ fn met(scenario: &Scenario, shader: Shader) -> Env {
     scenario.run_ok::<Done>("work", &env.clone().without_layer(), &work(shader));
     let first = scenario.run_ok::<Done>("work", &env, &work(shader));
     assert_eq!(first.reports.sum("driver_had"), COUNT, "{:?}", first.reports.counters());
-    let all = list_applications(&env.stash_folder()).unwrap();
-    let parts = || all.iter().flat_map(|application| &application.parts);
-    let count = |kind: &str| parts().filter_map(|part| part.records.get(kind)).sum::<u64>();
+    let count = |kind: &str| records(&env.stash_folder(), kind);
     assert_eq!(["recipe", "found", "artifact"].map(count), [COUNT, COUNT, 0]);
     with_parking(&env)
+}
+
+/// The records of this kind in a stash.
+fn records(folder: &Path, kind: &str) -> u64 {
+    let all = list_applications(folder).unwrap();
+    let parts = all.iter().flat_map(|application| &application.parts);
+    parts.filter_map(|part| part.records.get(kind)).sum()
 }
 
 fn lose_disk(scenario: &Scenario, shader: Shader) {
@@ -87,6 +97,34 @@ fn a_call_with_a_cache_gets_none_of_them() {
             assert_eq!(seen.reports.sum("parked_unasked"), COUNT, "{caches:?}: {counters:?}");
         }
     });
+}
+
+/// The stash is to survive the loss of the driver's caches.
+#[test]
+fn artifacts_of_them_are_recorded_while_the_program_is_quiet() {
+    scenario(&[("work", work::step), ("quiet", quiet)], |scenario| {
+        let env = met(scenario, Shader::Compute);
+        let seen = scenario.run_ok::<Done>("quiet", &with_parking(&env), &work(Shader::Compute));
+        let counters = seen.reports.counters();
+        let names = ["parked_found", "recorded_by_workers"];
+        assert_eq!(names.map(|name| seen.reports.sum(name)), [COUNT; 2], "{counters:?}");
+        lose_disk(scenario, Shader::Compute);
+        let seen = scenario.run_ok::<Done>("work", &env, &work(Shader::Compute));
+        let [served, parked] = ["served", "parked"].map(|name| seen.reports.sum(name));
+        assert_eq!(served + parked, COUNT, "{:?}", seen.reports.counters());
+    });
+}
+
+/// Creates a device, waits until the stash has an artifact of each pipeline, and then does the work.
+fn quiet(input: &Value) -> Value {
+    let work: Work = serde_json::from_value(input.clone()).unwrap();
+    let instance = Instance::new(&InstanceOptions::default()).unwrap();
+    let device = Arc::new(Device::new(&instance, &work.device_options()).unwrap());
+    let folder = PathBuf::from(std::env::var_os("VKSTASH_DIR").unwrap());
+    waiting::until("workers record them", || records(&folder, "artifact") == COUNT);
+    let done = work.run(&device);
+    drop(device);
+    serde_json::to_value(done).unwrap()
 }
 
 /// What a cache of the program's is owed is recorded as the pipeline is made, or was before.

@@ -550,19 +550,21 @@ impl Shared {
     /// Waits for a task. None: there was none for a while.
     fn wait<'a>(&self, mut state: MutexGuard<'a, State>, number: u64) -> Option<MutexGuard<'a, State>> {
         state.set_idle(number, true);
-        let due = state.next_due(number);
+        // Every worker wakes up when the next task is received, because each may be the one that is needed.
+        let due = state.queue.next_due();
         if due.is_some() && thread::main_has_ended() {
             // The process would last as long as this thread.
             self.remove(&mut state, number);
             return None;
         }
-        let limit =
-            due.map_or(self.times.idle, |due| due.saturating_duration_since(Instant::now()).min(IDLE));
+        let idle = self.times.idle;
+        let limit = due.map_or(idle, |due| due.saturating_duration_since(Instant::now()).min(idle));
         let waited = self.work.wait_timeout(state, limit);
         let (mut state, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
         state.set_idle(number, false);
-        // Another worker may have ended meanwhile, so that this one is the last now.
-        if timeout.timed_out() && state.queue.waiting() == 0 && state.next_due(number).is_none() {
+        // The last one stays for what is received later.
+        let was_idle = timeout.timed_out() && limit == idle && state.queue.waiting() == 0;
+        if was_idle && !(state.is_last(number) && state.queue.next_due().is_some()) {
             self.remove(&mut state, number);
             return None;
         }
@@ -653,10 +655,9 @@ impl State {
         }
     }
 
-    /// Until when this worker waits for a task that is received later. The last worker does.
-    fn next_due(&self, number: u64) -> Option<Instant> {
-        let is_last = !self.workers.iter().any(|other| other.number != number && !other.is_urgent);
-        self.queue.next_due().filter(|_| is_last)
+    /// Whether there is no other worker, beside urgent ones.
+    fn is_last(&self, number: u64) -> bool {
+        !self.workers.iter().any(|other| other.number != number && !other.is_urgent)
     }
 
     fn set_idle(&mut self, number: u64, is_idle: bool) {

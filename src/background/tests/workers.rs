@@ -110,6 +110,23 @@ fn workers_that_become_idle_together_do_not_forget_a_later_task() {
     assert!(pool.leave(owner));
 }
 
+/// Each of them takes the other for the one that waits.
+#[test]
+fn idle_workers_do_not_wait_for_each_other_when_a_later_task_is_due() {
+    let (pool, ends) = (patient_pool(2), Ends::default());
+    let owner = pool.new_owner();
+    let together = Arc::new(Barrier::new(2));
+    for number in 0..2 {
+        let together = together.clone();
+        pool.queue(owner, ends.task(number, move || _ = together.wait()));
+    }
+    until(|| ends.all().len() == 2);
+    assert_eq!(pool.workers(), 2);
+    pool.queue_after(owner, Duration::from_millis(20), ends.task(2, || ()));
+    until(|| ends.all().len() == 3);
+    assert!(pool.leave(owner));
+}
+
 static REGISTERED: AtomicUsize = AtomicUsize::new(0);
 
 /// A handler that is registered at exit is never given back.
