@@ -246,7 +246,7 @@ impl Env {
         command.env("VKSTASH_OPEN_MS", "100000").env("VKSTASH_END_MS", "100000");
         // What tests count does not depend on how far workers have come; tests of workers switch them on.
         command.env("VKSTASH_BACKGROUND_WORKERS", "0");
-        // Nor on how fast drivers answer; tests of the comparison switch it on.
+        // Nor on the order that a driver has in the table of drivers; tests of that switch it on.
         command.env("VKSTASH_ASK_FIRST", "stash");
         // Nor on how long anything takes on a busy machine.
         command.env("VKSTASH_TEST_UNHURRIED", "1");

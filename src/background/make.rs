@@ -34,7 +34,10 @@ pub enum Way {
         bytes: Bytes,
     },
     /// From an artifact, with FAIL_ON_COMPILE_REQUIRED.
-    Artifact,
+    Artifact {
+        /// The driver has taken it before. One that it has not may be what ends the process.
+        is_taken: bool,
+    },
     /// Compiled, on a driver that keeps no artifacts: it took so long the last time.
     Compile(Duration),
 }
@@ -55,7 +58,7 @@ impl Way {
     pub fn for_whom(self) -> For {
         match self {
             Way::Found { bytes: Bytes::Lost, .. } => For::CallsWithoutCache,
-            Way::Found { .. } | Way::Artifact | Way::Compile(_) => For::AnyCall,
+            Way::Found { .. } | Way::Artifact { .. } | Way::Compile(_) => For::AnyCall,
         }
     }
 
@@ -85,7 +88,7 @@ pub fn ways(device: &Device, stored: &Stored, key: &Key) -> [Option<Way>; 2] {
             payload::cost(&record).filter(|cost| compiled && *cost <= faults::time_limit(LONGEST_COMPILE));
         return [cost.map(Way::Compile), None];
     }
-    if !device.cache_control || is_doubted(stored, key) {
+    if !device.cache_control {
         return [None, None];
     }
     // Of the device's own part alone: what a device with other features has made may need these.
@@ -100,8 +103,11 @@ pub fn ways(device: &Device, stored: &Stored, key: &Key) -> [Option<Way>; 2] {
         (Some((took, _)), false) => Some((took, Bytes::Recorded)),
         (None, _) => None,
     };
-    let question = question.map(|(took, bytes)| Way::Found { took, bytes });
-    let artifact = (is_kept && !is_refused(stored, key)).then_some(Way::Artifact);
+    let is_doubted = is_doubted(stored, key);
+    let question = question.filter(|_| !is_doubted).map(|(took, bytes)| Way::Found { took, bytes });
+    let is_taken = is_kept && stored.device.contains(Kind::Verified, key);
+    let is_wanted = is_kept && (is_taken || !is_doubted) && !is_refused(stored, key);
+    let artifact = is_wanted.then_some(Way::Artifact { is_taken });
     if question.is_some() { [question, artifact] } else { [artifact, None] }
 }
 
@@ -155,7 +161,7 @@ impl Inputs {
     pub fn read(stored: &Stored, own: &OwnObjects, key: &Key, way: Way) -> Result<Inputs, NotMade> {
         let (stored_call, mut artifact) = (StoredCall::read(stored, own, key)?, Vec::new());
         let source = match way {
-            Way::Artifact => artifact::read_own(stored, key, &mut artifact),
+            Way::Artifact { .. } => artifact::read_own(stored, key, &mut artifact),
             Way::Found { .. } | Way::Compile(_) => None,
         };
         Ok(Inputs { way, stored_call, artifact, source })
@@ -221,7 +227,7 @@ impl Again for Making<'_> {
         // SAFETY: the caller's contract.
         let (answer, cost, origin) = unsafe {
             match way {
-                Way::Artifact => {
+                Way::Artifact { .. } => {
                     let made = source.and_then(|source| artifact::make_of(request, source, buffer, None));
                     let required = NotMade::Driver(vk::Result::PIPELINE_COMPILE_REQUIRED);
                     let made = made.ok_or(NotMade::NoWay)?.map_err(|outcome| match outcome {

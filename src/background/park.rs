@@ -25,7 +25,7 @@ use crate::state::stored::Stored;
 use crate::stats::Count;
 use vkstash_store::base::util::lock;
 use vkstash_store::forks::PerProcess;
-use vkstash_store::format::record::{Key, Kind};
+use vkstash_store::format::record::Key;
 use vkstash_store::part::admission::Admission;
 use vkstash_store::settings::BackgroundMode;
 
@@ -284,8 +284,8 @@ impl Parker {
 
     /// Whether the driver may get the call, and a mark for as long as it has it.
     fn admit<'a>(&self, plan: &Plan, stored: &'a Stored, key: &Key, way: Way) -> Admission<'a> {
-        // Of an artifact that no driver has taken yet it is known which one it was.
-        if way == Way::Artifact && !stored.device.contains(Kind::Verified, key) {
+        // By its own key, so that it alone is blamed.
+        if way == (Way::Artifact { is_taken: false }) {
             let admission = stored.device.admit(key);
             if matches!(admission, Admission::Quarantined) {
                 plan.pass_over(key);

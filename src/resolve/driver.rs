@@ -38,14 +38,15 @@ enum Early {
     MayHaveAnything,
 }
 
-/// Rung 4 before any other, where the driver's turn comes before the stash's. `parks`: pipelines may be parked.
+/// Rung 4 before any other, where the driver's turn comes before the stash's. `needs_key`: who is asked depends on the
+/// key, which is not known yet.
 ///
 /// # Safety
 /// The call's create info is valid.
-pub unsafe fn ask_before_stash<I: CreateInfo>(call: &Call<'_, I>, parks: bool) -> Rung<Question> {
+pub unsafe fn ask_before_stash<I: CreateInfo>(call: &Call<'_, I>, needs_key: bool) -> Rung<Question> {
     // SAFETY: the caller's contract.
     unsafe {
-        match comes_first(call, parks) {
+        match comes_first(call, needs_key) {
             Ok(why) => ask_first(call, why),
             Err(question) => Rung::Missed(question),
         }
@@ -56,14 +57,13 @@ pub unsafe fn ask_before_stash<I: CreateInfo>(call: &Call<'_, I>, parks: bool) -
 ///
 /// # Safety
 /// The call's create info is valid.
-unsafe fn comes_first<I: CreateInfo>(call: &Call<'_, I>, parks: bool) -> Result<Early, Question> {
+unsafe fn comes_first<I: CreateInfo>(call: &Call<'_, I>, needs_key: bool) -> Result<Early, Question> {
     let (device, passed) = (call.device, call.passed);
     // A pipeline that has failed is known by its key: it goes down once, as the program made it.
     if !device.may_ask_driver_first() || device.knows_failures() {
         return Err(Question::NotAsked);
     }
-    // A pipeline that is finished already is found by its key, and is had sooner than any answer of the driver's.
-    if parks {
+    if needs_key {
         return Err(Question::NotAsked);
     }
     let is_first = passed.habit().is_some_and(|habit| device.asks_driver_first(habit));

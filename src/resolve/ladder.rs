@@ -62,10 +62,11 @@ pub unsafe fn serve<I: CreateInfo>(call: &Call<'_, I>) -> Answer {
         true => Question::JustRefused,
         false => Question::NotAsked,
     };
-    let parks = device.parked.is_in_use();
+    // A pipeline that is finished already is found by its key, and is had sooner than any answer of the driver's.
+    let needs_key = device.parked.is_in_use() || records_first(&call);
     if question == Question::NotAsked {
         // SAFETY: the call's create info is valid (the caller's contract).
-        match unsafe { driver::ask_before_stash(&call, parks) } {
+        match unsafe { driver::ask_before_stash(&call, needs_key) } {
             Rung::Served(served) => {
                 if call.parsed().naming.lacks_code {
                     device.count(Count::IdentifierRequests);
@@ -82,7 +83,7 @@ pub unsafe fn serve<I: CreateInfo>(call: &Call<'_, I>) -> Answer {
     let taken = BUFFERS.try_with(|buffers| buffers.try_borrow_mut().ok().map(|mut kept| take(&mut *kept)));
     let mut buffers = taken.ok().flatten().unwrap_or_default();
     // SAFETY: the caller's contract.
-    let answer = unsafe { serve_described(&call, parks, question, &mut buffers) };
+    let answer = unsafe { serve_described(&call, needs_key, question, &mut buffers) };
     // One large artifact must not keep its memory in every thread.
     if buffers.artifact.capacity() > KEPT_BYTES {
         buffers.artifact = Vec::new();
@@ -100,7 +101,7 @@ pub unsafe fn serve<I: CreateInfo>(call: &Call<'_, I>) -> Answer {
 #[inline(never)]
 unsafe fn serve_described<I: CreateInfo>(
     call: &Call<'_, I>,
-    parks: bool,
+    needs_key: bool,
     question: Question,
     Buffers { recipe, artifact }: &mut Buffers,
 ) -> Answer {
@@ -114,7 +115,7 @@ unsafe fn serve_described<I: CreateInfo>(
     };
     // SAFETY: the create info could be captured. The request holds it, or a copy that differs only as it must.
     let answer = unsafe {
-        modules::with_request(call, &described, |request| climb(request, parks, question, artifact))
+        modules::with_request(call, &described, |request| climb(request, needs_key, question, artifact))
     };
     if call.parsed().is_library() && answer.result == vk::Result::SUCCESS {
         device.libraries.insert(answer.pipeline, Ok(described.library()));
@@ -127,13 +128,13 @@ unsafe fn serve_described<I: CreateInfo>(
     answer
 }
 
-/// From the stash, from the driver, or compiled. `parks`: pipelines may be parked.
+/// From the stash, from the driver, or compiled. `needed_key`: the driver was not asked before the key was known.
 ///
 /// # Safety
 /// The request's create info is valid.
 unsafe fn climb<I: CreateInfo>(
     request: &Request<'_, I>,
-    parks: bool,
+    needed_key: bool,
     question: Question,
     buffer: &mut Vec<u8>,
 ) -> Answer {
@@ -156,7 +157,7 @@ unsafe fn climb<I: CreateInfo>(
         if parsed.joins_retained() {
             return go_untouched(request, false);
         }
-        let mut climb = if parks {
+        let mut climb = if needed_key {
             ask_early(request, question)
         } else {
             parked::note(request);
@@ -186,6 +187,11 @@ unsafe fn climb<I: CreateInfo>(
     }
 }
 
+/// Whether the call records what the stash has no artifact of, before the driver is asked for it.
+fn records_first<I: CreateInfo>(call: &Call<'_, I>) -> bool {
+    call.passed.habit().is_some_and(|habit| call.device.records_first(habit))
+}
+
 /// What is had sooner than anything that the stash has: a parked pipeline, or else what the driver is asked first for.
 ///
 /// # Safety
@@ -196,10 +202,13 @@ unsafe fn ask_early<'a, I: CreateInfo>(request: &Request<'a, I>, question: Quest
         if let Some(served) = parked::take(request) {
             return Climb::Served(served);
         }
-        if question != Question::NotAsked {
+        let call = &request.call;
+        let is_kept =
+            || call.device.stored().is_some_and(|stored| stored.has_artifact(&request.pipeline.key));
+        if question != Question::NotAsked || records_first(call) && !is_kept() {
             return Climb::missed(question);
         }
-        match driver::ask_before_stash(&request.call, false) {
+        match driver::ask_before_stash(call, false) {
             Rung::Served(served) => Climb::Served(served),
             Rung::Missed(question) => Climb::missed(question),
         }

@@ -24,7 +24,17 @@ use vkstash_store::format::record::{Key, Kind};
 /// # Safety
 /// The request's create info is valid.
 pub unsafe fn note_found<I: CreateInfo>(request: &Request<'_, I>, served: &Served) {
-    let Origin::Driver { took, .. } = served.origin else { return };
+    let took = match served.origin {
+        Origin::Driver { took } => took,
+        Origin::Stash { .. } => {
+            return record::note_served(
+                request.call.device,
+                &request.pipeline.key,
+                request.call.passed.habit(),
+            );
+        }
+        Origin::Parked { .. } => return,
+    };
     // SAFETY: the caller's contract.
     unsafe { record::record_alone(request, None) };
     let (call, key) = (&request.call, &request.pipeline.key);

@@ -152,20 +152,40 @@ pub fn note_cost(device: &Device, stored: &Stored, key: &Key, cost: Duration) {
 
 /// The driver had this pipeline: workers may ask it for that, too.
 pub fn note_found(device: &Device, key: &Key, took: Duration, habit: Option<CacheHabit>) {
+    let Some(with) = habit.map(found_with) else { return };
     let Some(stored) = device.stored().filter(|_| device.wants_recipes() && device.cache_control) else {
         return;
     };
-    let with = match habit {
-        Some(CacheHabit::None) => FoundWith::NoCache,
-        Some(CacheHabit::Fresh | CacheHabit::Shared) => FoundWith::Cache,
-        Some(CacheHabit::Loaded) => FoundWith::LoadedCache,
-        None => return,
-    };
-    let mut known = Vec::new();
-    let known = stored.device.read(Kind::Found, key, &mut known).then(|| payload::found(&known)).flatten();
-    if known.is_none_or(|(_, before)| before != with)
-        && !stored.device.put(Kind::Found, key, Box::new(payload::found_record(took, with)))
-    {
+    if found(stored, key).is_none_or(|(_, before)| before != with) {
+        put_found(device, stored, key, took, with);
+    }
+}
+
+/// The stash had this pipeline. What an earlier run has left to the cache that it had loaded is no longer left to it if
+/// the program has none.
+pub fn note_served(device: &Device, key: &Key, habit: Option<CacheHabit>) {
+    let Some(with) = habit.map(found_with) else { return };
+    let Some(stored) = device.stored().filter(|stored| stored.device.has_any(Kind::Found)) else { return };
+    if let Some((took, FoundWith::LoadedCache)) = found(stored, key).filter(|(_, before)| *before != with) {
+        put_found(device, stored, key, took, with);
+    }
+}
+
+fn found_with(habit: CacheHabit) -> FoundWith {
+    match habit {
+        CacheHabit::None => FoundWith::NoCache,
+        CacheHabit::Fresh | CacheHabit::Shared => FoundWith::Cache,
+        CacheHabit::Loaded => FoundWith::LoadedCache,
+    }
+}
+
+fn found(stored: &Stored, key: &Key) -> Option<(Duration, FoundWith)> {
+    let mut record = Vec::new();
+    stored.device.read(Kind::Found, key, &mut record).then(|| payload::found(&record)).flatten()
+}
+
+fn put_found(device: &Device, stored: &Stored, key: &Key, took: Duration, with: FoundWith) {
+    if !stored.device.put(Kind::Found, key, Box::new(payload::found_record(took, with))) {
         device.count(Count::Dropped);
     }
 }

@@ -19,7 +19,7 @@ pub(crate) fn run(runner: &Runner, options: &Devices, rounds: usize) -> Result<V
     let count = options.devices.to_string();
     let in_turn = ["--devices-in-turn", "--rounds", &count];
     let nothing = in_turn.iter().chain(&["--no-pipelines"]).copied().collect::<Vec<_>>();
-    let plain = Environment { compares: true, ..Environment::bare(driver) }.with_background();
+    let plain = Environment { usual_order: true, ..Environment::bare(driver) }.with_background();
     let mut figures = Vec::new();
     let shown = runner.run_first(1, &plain, in_turn)?;
     let warm = runner.path("stash");

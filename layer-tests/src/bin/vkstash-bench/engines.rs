@@ -77,7 +77,7 @@ impl<'a> Program<'a> {
     ) -> Program<'a> {
         let is_whole = !options.plain;
         let environment =
-            Environment { background: is_whole, compares: is_whole, ..Environment::bare(driver) };
+            Environment { background: is_whole, usual_order: is_whole, ..Environment::bare(driver) };
         let [own, stash] = ["own", "stash"].map(|name| runner.path(name));
         let pipelines = options.pipelines;
         Program {

@@ -54,8 +54,8 @@ pub(crate) struct Environment<'a> {
     /// Whether background work may run. Not in the benchmarks of what a call costs: they would measure how far it has
     /// come.
     pub(crate) background: bool,
-    /// Whether runs are compared. Where not, the stash is asked first.
-    pub(crate) compares: bool,
+    /// Whether the table of drivers says who is asked first. Where not, the stash is.
+    pub(crate) usual_order: bool,
     /// VKSTASH_SERVED_WIDTH; None: not set.
     pub(crate) width: Option<u32>,
 }
@@ -63,7 +63,15 @@ pub(crate) struct Environment<'a> {
 impl<'a> Environment<'a> {
     /// No layer, no disk cache.
     pub(crate) fn bare(driver: Driver) -> Self {
-        Self { driver, disk: None, stash: None, base: None, background: false, compares: false, width: None }
+        Self {
+            driver,
+            disk: None,
+            stash: None,
+            base: None,
+            background: false,
+            usual_order: false,
+            width: None,
+        }
     }
 
     /// This environment with the layer, whose stash is in `folder`.
@@ -159,7 +167,7 @@ impl<'a> Environment<'a> {
             if !self.background {
                 command.env("VKSTASH_BACKGROUND_WORKERS", "0");
             }
-            if !self.compares {
+            if !self.usual_order {
                 command.env("VKSTASH_ASK_FIRST", "stash");
             }
         } else {

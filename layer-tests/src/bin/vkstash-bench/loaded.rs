@@ -34,11 +34,11 @@ pub(crate) fn run(runner: &Runner, options: &OnDriver, rounds: usize) -> Result<
     for _ in 0..BEFORE {
         runner.run(&Environment::bare(driver).with_stash(&stash), NOTHING)?;
     }
-    let with = Environment { compares: true, ..plain.with_stash(&stash).with_background() };
+    let with = Environment { usual_order: true, ..plain.with_stash(&stash).with_background() };
     let ways = [
         with,
         with.without_background(),
-        Environment { compares: false, ..with.without_background() },
+        Environment { usual_order: false, ..with.without_background() },
         plain,
     ];
     let mut loads = [(0, Runs::default()), (threads(), Runs::default())];

@@ -307,7 +307,7 @@ pub(crate) struct Engines {
     /// What each engine does as a whole, with its modules, caches and files, and not the creation calls alone.
     #[arg(long)]
     pub(crate) whole: bool,
-    /// Without background work and without the comparison of runs: the figures show what the calls themselves cost.
+    /// Without background work, and with the stash asked first: the figures show what the calls themselves cost.
     #[arg(long)]
     pub(crate) plain: bool,
 }
@@ -316,8 +316,8 @@ pub(crate) struct Engines {
 pub(crate) struct States {
     #[command(flatten)]
     pub(crate) on: OnDriver,
-    /// With background work and the comparison of runs, as users have it. Without them the figures show what the calls
-    /// themselves cost.
+    /// With background work and the order of the table of drivers, as users have it. Without them the figures show what
+    /// the calls themselves cost.
     #[arg(long)]
     pub(crate) background: bool,
     /// Milliseconds for which each run with the layer does nothing at its end, so that workers can record what the

@@ -41,7 +41,7 @@ pub(crate) fn run(runner: &Runner, options: &OnDriver, rounds: usize) -> Result<
     for round in 0..BEFORE + rounds {
         progress(&format!("round {} of {}", round + 1, BEFORE + rounds));
         for (measured, (stash, count)) in measured.iter_mut().zip([(&large, JOB), (&own, PROGRAM)]) {
-            let with = Environment { compares: true, ..plain.with_stash(stash).with_background() };
+            let with = Environment { usual_order: true, ..plain.with_stash(stash).with_background() };
             let run = |environment: &Environment<'_>| runner.run_first(count, environment, LOADS);
             let mut ways = [(with, 0), (with.without_background(), 1), (plain, 2)];
             ways.rotate_left(round % 3);

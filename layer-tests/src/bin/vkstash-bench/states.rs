@@ -63,7 +63,7 @@ pub(crate) fn run(
             for habit in HABITS.into_iter().filter(|habit| options.shows(habit)) {
                 progress(&format!("disk cache {disk}: {state}, cache {habit}"));
                 let mut plain = Environment::bare(driver);
-                (plain.background, plain.compares) = (options.background, options.background);
+                (plain.background, plain.usual_order) = (options.background, options.background);
                 let runs = if kind == Disk::Cold { 1 } else { options.runs };
                 let kinds = Runs { disk: kind, count, rounds, runs, options };
                 compare(runner, plain, (state, habit), kinds, &mut table)?;

@@ -86,7 +86,7 @@ pub(crate) fn run(runner: &Runner, options: &Stress, rounds: usize) -> Result<Ve
     environment::check(driver)?;
     let disk = runner.folder("disk")?;
     let plain =
-        Environment { compares: true, ..Environment::bare(driver).with_disk(&disk) }.with_background();
+        Environment { usual_order: true, ..Environment::bare(driver).with_disk(&disk) }.with_background();
     progress("filling the driver's disk cache");
     let shown = runner.run_first::<&str>(1, &plain, [])?;
     together(runner, &Stress { seconds: 5, ..*options }, &plain)?;
