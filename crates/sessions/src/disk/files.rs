@@ -15,7 +15,7 @@ use vkstash_store::disk::ops;
 use crate::description::Place;
 use crate::disk::index::Look;
 use crate::disk::names::{self, Names};
-use crate::disk::open::{self, Opened};
+use crate::disk::open::{self, Opened, Wanted};
 use crate::disk::rewrite;
 use crate::disk::state::{self, Found, State};
 use crate::disk::values::Values;
@@ -92,7 +92,8 @@ impl Files {
         let folder = location.folder();
         let cache = open::cache_hash(folder, &names)?;
         let is_stash = matches!(location, Location::Stash { .. });
-        let Opened { lock, state, writable } = open::open(folder, &names, &identity, versions, is_stash)?;
+        let wanted = Wanted { folder, names: &names, identity: &identity, versions, is_stash };
+        let Opened { lock, state, writable } = open::open(&wanted)?;
         let identity = state.identity;
         let (state, changing) = (ArcSwap::from_pointee(state), Mutex::default());
         Ok(Files { location, names, identity, lock, state, writable, changing, cache })

@@ -37,44 +37,65 @@ pub(crate) struct Opened {
     pub(crate) writable: bool,
 }
 
+/// What is opened, and for whom.
+#[derive(Clone, Copy)]
+pub(crate) struct Wanted<'a> {
+    pub(crate) folder: &'a Folder,
+    pub(crate) names: &'a Names,
+    pub(crate) identity: &'a Identity,
+    pub(crate) versions: Versions,
+    /// The folder is the stash's own. Elsewhere a file must say that it is the cache's before anything is done to it.
+    pub(crate) is_stash: bool,
+}
+
 /// Opens the cache, and creates it if it is missing. The result holds the shared lock of an open cache.
-pub(crate) fn open(
-    folder: &Folder,
-    names: &Names,
-    wanted: &Identity,
-    versions: Versions,
-    is_stash: bool,
-) -> Result<Opened, Error> {
-    let cache = cache_hash(folder, names)?;
-    let patience = patience::opening(cache);
+pub(crate) fn open(wanted: &Wanted<'_>) -> Result<Opened, Error> {
     for _ in 0..ROUNDS {
-        let (lock, is_new) = match names::open_lock(folder, &names.lock) {
+        let (lock, is_new) = match names::open_lock(wanted.folder, &wanted.names.lock) {
             Ok(Some(lock)) => lock,
             Ok(None) => continue,
-            Err(Error::ReadOnly) => return open_to_read(folder, names, wanted),
+            Err(Error::ReadOnly) => return open_to_read(wanted.folder, wanted.names, wanted.identity),
             Err(error) => return Err(error),
         };
-        let Some(opening) = Held::wait(&lock, Byte::Opening, patience)? else {
-            return Err(Error::NotCurrentlyAvailable("another process is opening the cache"));
-        };
-        if !names::is_named(folder, &names.lock, &lock) {
-            continue;
+        if let Some(opened) = open_behind(wanted, lock, is_new)? {
+            return Ok(opened);
         }
-        let opened = Opening { folder, names, wanted, versions, lock: &lock, cache, is_stash }.open();
-        if opened.is_err() && is_new {
-            // Beside files that are the user's own there is nothing of ours. Whoever has opened it meanwhile finds that
-            // it has lost its name.
-            let _ = folder.remove_file(&names.lock);
-        }
-        let opened = opened?;
-        if !locks::set(&lock, Byte::Open, Kind::Shared)? {
-            return Err(Error::NotCurrentlyAvailable("another process is wiping the cache"));
-        }
-        drop(opening);
-        names::note_use(&lock);
-        return Ok(Opened { lock, state: opened, writable: true });
     }
     Err(Error::NotCurrentlyAvailable("other processes delete the cache"))
+}
+
+/// Opens the cache of a lock file that this process has open, and has created if it `is_new`. None: the lock file has lost
+/// its name.
+pub(crate) fn open_behind(
+    wanted: &Wanted<'_>,
+    lock: Descriptor,
+    is_new: bool,
+) -> Result<Option<Opened>, Error> {
+    let &Wanted { folder, names, .. } = wanted;
+    let cache = cache_hash(folder, names)?;
+    let Some(opening) = Held::wait(&lock, Byte::Opening, patience::opening(cache))? else {
+        return Err(Error::NotCurrentlyAvailable("another process is opening the cache"));
+    };
+    if !names::is_named(folder, &names.lock, &lock) {
+        return Ok(None);
+    }
+    let state = match (Opening { wanted, lock: &lock, cache }).open() {
+        Ok(state) => state,
+        Err(error) => {
+            // Beside files that are the user's own there is nothing of ours. Another process may have opened the cache
+            // since this one created the lock file, though; one that waits to open it finds that it has lost its name.
+            if is_new && locks::set(&lock, Byte::Open, Kind::Exclusive)? {
+                let _ = folder.remove_file(&names.lock);
+            }
+            return Err(error);
+        }
+    };
+    if !locks::set(&lock, Byte::Open, Kind::Shared)? {
+        return Err(Error::NotCurrentlyAvailable("another process is wiping the cache"));
+    }
+    drop(opening);
+    names::note_use(&lock);
+    Ok(Some(Opened { lock, state, writable: true }))
 }
 
 fn open_to_read(folder: &Folder, names: &Names, wanted: &Identity) -> Result<Opened, Error> {
@@ -88,15 +109,10 @@ fn open_to_read(folder: &Folder, names: &Names, wanted: &Identity) -> Result<Ope
 
 /// What opening needs. The lock of [`Byte::Opening`] is held.
 struct Opening<'a> {
-    folder: &'a Folder,
-    names: &'a Names,
-    wanted: &'a Identity,
-    versions: Versions,
+    wanted: &'a Wanted<'a>,
     lock: &'a Descriptor,
     /// [`cache_hash`].
     cache: u64,
-    /// The folder is the stash's own. Elsewhere a file must say that it is the cache's before anything is done to it.
-    is_stash: bool,
 }
 
 /// Tells caches apart, for [`patience`].
@@ -109,7 +125,7 @@ impl Opening<'_> {
     fn open(&self) -> Result<State, Error> {
         if self.is_to_be_deleted()? && locks::set(self.lock, Byte::Open, Kind::Exclusive)? {
             self.check(&self.find_index()?, &self.find_values()?)?;
-            let state = rewrite::wipe(self.folder, self.names, self.wanted, None)?;
+            let state = rewrite::wipe(self.wanted.folder, self.wanted.names, self.wanted.identity, None)?;
             ops::ftruncate(self.lock, 0)?;
             return Ok(state);
         }
@@ -126,37 +142,37 @@ impl Opening<'_> {
     }
 
     fn find_index(&self) -> Result<Found<IndexFile>, Error> {
-        state::find_index(self.folder, self.names, true)
+        state::find_index(self.wanted.folder, self.wanted.names, true)
     }
 
     fn find_values(&self) -> Result<Found<ValueFile>, Error> {
-        state::find_values(self.folder, self.names, true)
+        state::find_values(self.wanted.folder, self.wanted.names, true)
     }
 
     /// Whether the lock file says so. Refuses a lock file that is the user's.
     fn is_to_be_deleted(&self) -> Result<bool, Error> {
         let content = state::first_bytes(self.lock, MARK.len() + 1)?;
-        if content.is_empty() || content == MARK || self.is_stash {
+        if content.is_empty() || content == MARK || self.wanted.is_stash {
             return Ok(!content.is_empty());
         }
-        Err(refused(&self.names.lock, Reason::Foreign))
+        Err(refused(&self.wanted.names.lock, Reason::Foreign))
     }
 
     /// Refuses files that may be the user's own. In the stash they are the cache's.
     fn check(&self, index: &Found<IndexFile>, values: &Found<ValueFile>) -> Result<(), Error> {
-        if self.is_stash {
+        if self.wanted.is_stash {
             return Ok(());
         }
         if let Found::Bad(bad, file, length) = index {
             let known = if let Found::Good(values) = values { Some(&values.identity) } else { None };
             if !ours::is_index(*bad, file, *length, known)? {
-                return Err(refused(&self.names.index, Reason::Foreign));
+                return Err(refused(&self.wanted.names.index, Reason::Foreign));
             }
         }
         if let Found::Bad(bad, file, length) = values {
             let known = if let Found::Good(index) = index { Some(index) } else { None };
             if !ours::is_values(*bad, file, *length, known)? {
-                return Err(refused(&self.names.values, Reason::Foreign));
+                return Err(refused(&self.wanted.names.values, Reason::Foreign));
             }
         }
         Ok(())
@@ -172,10 +188,10 @@ impl Opening<'_> {
             Some(identity) => identity,
             None => return self.unknown(&index, &values).map(Some),
         };
-        if identity.identifier != self.wanted.identifier {
-            return Err(refused(&self.names.values, Reason::OtherIdentifier));
+        if identity.identifier != self.wanted.identity.identifier {
+            return Err(refused(&self.wanted.names.values, Reason::OtherIdentifier));
         }
-        if self.versions == Versions::Own && !identity.has_version_of(self.wanted) {
+        if self.wanted.versions == Versions::Own && !identity.has_version_of(self.wanted.identity) {
             return self.wipe_alone().map(Some);
         }
         let state = match (index, values) {
@@ -197,11 +213,13 @@ impl Opening<'_> {
     /// Neither file has a valid header.
     fn unknown(&self, index: &Found<IndexFile>, values: &Found<ValueFile>) -> Result<State, Error> {
         match (index, values) {
-            (Found::Missing, Found::Missing) => rewrite::wipe(self.folder, self.names, self.wanted, None),
+            (Found::Missing, Found::Missing) => {
+                rewrite::wipe(self.wanted.folder, self.wanted.names, self.wanted.identity, None)
+            }
             (Found::Bad(Bad::Damaged | Bad::Zeros, ..), _)
             | (_, Found::Bad(Bad::Damaged | Bad::Zeros, ..)) => self.wipe_alone(),
-            (_, Found::Bad(..)) => Err(refused(&self.names.values, Reason::Foreign)),
-            _ => Err(refused(&self.names.index, Reason::Foreign)),
+            (_, Found::Bad(..)) => Err(refused(&self.wanted.names.values, Reason::Foreign)),
+            _ => Err(refused(&self.wanted.names.index, Reason::Foreign)),
         }
     }
 
@@ -217,7 +235,15 @@ impl Opening<'_> {
             Found::Good(IndexFile { file, .. }) | Found::Bad(_, file, _) => Some(Index::new(file, 0)?),
         };
         let values = Arc::new(Values::new(values.file, identity.tag()));
-        rewrite::index(self.folder, self.names, &identity, &values, None, old.as_ref(), FIRST_BLOCKS)
+        rewrite::index(
+            self.wanted.folder,
+            self.wanted.names,
+            &identity,
+            &values,
+            None,
+            old.as_ref(),
+            FIRST_BLOCKS,
+        )
     }
 
     /// The header of the value file is damaged.
@@ -231,7 +257,7 @@ impl Opening<'_> {
         let header = value_header(&identity);
         let found = state::first_bytes(&file, VALUE_HEADER)?;
         if bad == Bad::Foreign && !ours::is_like(&found, &header) {
-            return Err(refused(&self.names.values, Reason::Foreign));
+            return Err(refused(&self.wanted.names.values, Reason::Foreign));
         }
         let values = Values::new(file, identity.tag());
         values.write_header(&header)?;
@@ -243,7 +269,7 @@ impl Opening<'_> {
         if !locks::set(self.lock, Byte::Open, Kind::Exclusive)? {
             return Err(Error::OpenWithOther(Other::Version));
         }
-        rewrite::wipe(self.folder, self.names, self.wanted, None)
+        rewrite::wipe(self.wanted.folder, self.wanted.names, self.wanted.identity, None)
     }
 }
 

@@ -4,7 +4,8 @@ use std::fs;
 use std::sync::atomic::Ordering;
 
 use crate::clock::STOPPED;
-use crate::disk::open::cache_hash;
+use crate::disk::names::open_lock;
+use crate::disk::open::{Wanted, cache_hash, open_behind};
 use crate::error::Other as OpenOther;
 use crate::locks::{self, Byte, Kind};
 use crate::patience;
@@ -105,6 +106,31 @@ fn of_two_versions_only_one_is_open_at_any_time() {
     };
     // How often depends on how the processes take turns.
     assert!(children.iter().map(opened).sum::<u64>() > 0);
+}
+
+/// Another process opens the cache between this one's creation of the lock file and its turn to open.
+#[test]
+fn whoever_has_created_the_lock_file_deletes_it_only_alone() {
+    let root = root();
+    let folder = Folder::root(&folder(root.path()), true).unwrap();
+    let names = Names::of(&GUID.text());
+    let second = Identity { identifier: GUID.0, version: 2, driver: [0; 32], number: 0 };
+    let wanted = Wanted {
+        folder: &folder,
+        names: &names,
+        identity: &second,
+        versions: Versions::Own,
+        is_stash: false,
+    };
+    let (lock, is_new) = open_lock(&folder, &names.lock).unwrap().unwrap();
+    assert!(is_new);
+    let first = files(root.path()).unwrap();
+    let answer = open_behind(&wanted, lock, is_new).map(|_| ());
+    assert!(matches!(answer, Err(Error::OpenWithOther(OpenOther::Version))));
+    // The next one finds the lock of the first.
+    let answer = create(root.path(), &Description { version: 2, ..disk() }).map(|_| ());
+    assert!(matches!(answer, Err(Error::OpenWithOther(OpenOther::Version))));
+    drop(first);
 }
 
 /// The files, opened apart from the session of this process.
