@@ -55,10 +55,12 @@ pub const TRACE: &str = "VKSTASH_TRACE";
 /// program's name makes another folder. Such a process writes no report and notes no uses.
 pub const APPLICATION: &str = "VKSTASH_APPLICATION";
 
-/// `1`: after a driver update what programs used before is compiled again in the background, by the tool. Off by
-/// default.
+/// Whether, after a driver update, the tool compiles again in the background what programs used before. `0`: never, `1`:
+/// also on battery and on few processors.
 pub const UPDATE: &str = "VKSTASH_UPDATE";
-/// The tool for that, where it is not found near the library.
+/// Whether the tool records after the end of a program what was not recorded before. `0`: never, `1`: also on battery.
+pub const FINISH: &str = "VKSTASH_FINISH";
+/// The tool for both, where it is not found near the library.
 pub const TOOL: &str = "VKSTASH_TOOL";
 
 /// Where VK_EXT_shader_module_identifier comes from.
@@ -116,7 +118,9 @@ pub struct Config {
     /// [`APPLICATION`]; None in every process but a worker's.
     pub application: Option<AppName>,
     /// [`UPDATE`].
-    pub update: bool,
+    pub update: Option<bool>,
+    /// [`FINISH`].
+    pub finish: Option<bool>,
     /// [`TOOL`].
     pub tool: Option<PathBuf>,
 }
@@ -198,6 +202,11 @@ impl Config {
         };
         let ms =
             |name| lookup(name).and_then(|value| value.to_str()?.parse().ok()).map(Duration::from_millis);
+        let switch = |name| match lookup(name).as_deref().and_then(|value| value.to_str()) {
+            Some("0") => Some(false),
+            Some("1") => Some(true),
+            _ => None,
+        };
         let mode = Background::from_lookup(&lookup).mode;
         let ask_first = match lookup(ASK_FIRST).as_deref().and_then(|value| value.to_str()) {
             // Workers of `vkstash prewarm` ask for what programs will ask for, and not as programs do.
@@ -223,7 +232,8 @@ impl Config {
             served_width: lookup(SERVED_WIDTH).and_then(|value| value.to_str()?.parse().ok()),
             report: path(REPORT),
             application: lookup(APPLICATION).and_then(|name| AppName::of_folder(name.to_str()?)),
-            update: lookup(UPDATE).is_some_and(|value| value == "1"),
+            update: switch(UPDATE),
+            finish: switch(FINISH),
             tool: path(TOOL),
         }
     }

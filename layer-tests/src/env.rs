@@ -248,6 +248,8 @@ impl Env {
         command.env("VKSTASH_BACKGROUND_WORKERS", "0");
         // Nor on the order that a driver has in the table of drivers; tests of that switch it on.
         command.env("VKSTASH_ASK_FIRST", "stash");
+        // Nor is anything left behind; tests of the tool that the layer starts switch it on.
+        command.env("VKSTASH_FINISH", "0").env("VKSTASH_UPDATE", "0");
         // Nor on how long anything takes on a busy machine.
         command.env("VKSTASH_TEST_UNHURRIED", "1");
         // Mesa's own layer asks the windowing system which device is preferred.

@@ -21,6 +21,7 @@ mod elevated;
 mod engines;
 mod faults;
 mod feedback;
+mod finished;
 mod forks;
 mod guard;
 mod host;

@@ -299,8 +299,10 @@ fn a_program_may_end_at_once_or_be_killed_and_the_next_run_records_the_rest() {
         let quiet = run(scenario, &env, &work, "quiet");
         let names = ["served", "parked", "driver_had", "recorded_by_workers"];
         let [served, parked, had, late] = counts(&quiet, names);
-        assert_eq!((served + parked + had, late), (ALL, had), "{:?}", quiet.reports.counters());
-        assert!(late > 0);
+        // The key that the killed process was at is asked of the driver, even if its artifact was recorded by then.
+        assert_eq!(served + parked + had, ALL, "{:?}", quiet.reports.counters());
+        assert!(late > 0 && late <= had, "{:?}", quiet.reports.counters());
+        assert_eq!(records(&env, "artifact"), ALL, "{:?}", quiet.reports.counters());
         let last = run(scenario, &env, &work, "");
         let [served, parked] = counts(&last, ["served", "parked"]);
         assert_eq!(served + parked, ALL, "{:?}", last.reports.counters());

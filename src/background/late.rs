@@ -331,7 +331,7 @@ impl Task for Record {
     }
 
     fn cancel(self: Box<Self>, why: Cancelled) {
-        if let Some(device) = self.recorder.device.upgrade().filter(|_| why != Cancelled::DeviceDestroyed) {
+        if let Some(device) = self.recorder.device.upgrade().filter(|_| why == Cancelled::Disabled) {
             // From now on the program's calls record what they can.
             device.slow_hits.close();
         }

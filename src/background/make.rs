@@ -116,7 +116,7 @@ fn is_doubted(stored: &Stored, key: &Key) -> bool {
     let mut record = Vec::new();
     let has_failed = stored.device.has_any(Kind::Failed)
         && stored.device.read(Kind::Failed, key, &mut record)
-        && !matches!(record.as_slice(), [0] | [late::FAILED | late::REFUSED, ..]);
+        && !matches!(record.as_slice(), [0] | [payload::NOT_RECORDED | payload::REFUSED_TO_WORKERS, ..]);
     has_failed || stored.device.crash_count(key) > 0
 }
 
@@ -130,9 +130,11 @@ fn refusals(stored: &Stored, key: &Key, artifact: &[u8]) -> Option<u8> {
         return Some(0);
     }
     match record.as_slice() {
-        [late::REFUSED, count, of @ ..] => Some(if artifact.starts_with(of) { *count } else { 0 }),
+        [payload::REFUSED_TO_WORKERS, count, of @ ..] => {
+            Some(if artifact.starts_with(of) { *count } else { 0 })
+        }
         // What background work could not record has an artifact by now.
-        [0] | [late::FAILED, _] => Some(0),
+        [0] | [payload::NOT_RECORDED, _] => Some(0),
         _ => None,
     }
 }
@@ -186,7 +188,7 @@ fn note_refusal(stored: &Stored, key: &Key, artifact: &[u8]) {
         return;
     };
     // What is dropped is noted the next time.
-    if let Some(record) = memory::joined(&[&[late::REFUSED, count.saturating_add(1)], prefix]) {
+    if let Some(record) = memory::joined(&[&[payload::REFUSED_TO_WORKERS, count.saturating_add(1)], prefix]) {
         stored.device.put(Kind::Failed, key, record.into_boxed_slice());
     }
 }

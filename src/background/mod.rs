@@ -21,7 +21,7 @@ pub mod objects;
 mod order;
 pub mod park;
 pub mod pool;
-mod processors;
+pub mod processors;
 mod questions;
 mod queue;
 mod spare;

@@ -9,13 +9,17 @@
 //! - `program` the loader, an instance and a device like those of the program
 //! - `configuration` what the driver still has of a recorded device
 //! - `pipelines` pipelines of recipes
-//! - [`update`] after a driver update: starts the tool beside the program; `spawn` a process that the program never
+//! - [`update`] after a driver update: starts the tool beside the program
+//! - [`finish`] what a program leaves at its end: starts the tool after it
+//! - `tool` where the tool is, what it gets, and where it is not started; `spawn` a process that the program never
 //!   sees; `trust` which file may be executed
 
 mod configuration;
+pub mod finish;
 mod pipelines;
 mod program;
 mod spawn;
+mod tool;
 mod trust;
 pub mod update;
 pub mod worker;

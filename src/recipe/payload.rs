@@ -71,6 +71,24 @@ pub fn found(payload: &[u8]) -> Option<(Duration, FoundWith)> {
     Some((cost(payload.get(..4)?)?, with))
 }
 
+/// First byte of a failed record: background work could not record what the driver had (docs/format.md).
+pub const NOT_RECORDED: u8 = 6;
+/// The same: the driver has refused the artifact of this key to workers.
+pub const REFUSED_TO_WORKERS: u8 = 5;
+/// What could not be recorded so often is not tried again. Once may be chance.
+pub const MOST_TRIES: u8 = 2;
+
+/// How often what the driver has of a key could not be recorded, as a failed record says. None: something else is known
+/// of the key, such as that it has killed a worker of `prewarm`.
+pub fn tries(record: &[u8]) -> Option<u8> {
+    match record {
+        [NOT_RECORDED, count] => Some(*count),
+        // It is made again, or its artifact was refused, and is no longer there.
+        [0] | [REFUSED_TO_WORKERS, ..] => Some(0),
+        _ => None,
+    }
+}
+
 /// What stands before the blob in an artifact's payload (docs/format.md): what the compile cost in
 /// microseconds, and the form of the rest.
 pub fn prefix(cost: Duration, refusals: u8) -> [u8; PREFIX] {

@@ -91,39 +91,27 @@ pub fn may_be_left_to_workers<I: CreateInfo>(call: &Call<'_, I>) -> bool {
         && record::may_record_artifact(device, call.class())
 }
 
-/// First byte of a record of the kind failed: background work could not record what the driver had (docs/format.md).
-pub const FAILED: u8 = 6;
-/// The same: the driver has refused the artifact of this key to workers.
-pub const REFUSED: u8 = 5;
-/// What has failed so often is not tried again. Once may be chance.
-const MOST_TRIES: u8 = 2;
-
 /// How often background work has failed to record what the driver has of this key. None: something else is known of
-/// it, such as that it has killed a worker of `prewarm` (docs/format.md).
+/// it.
 fn failures(stored: &Stored, key: &Key) -> Option<u8> {
     let mut record = Vec::new();
     if !stored.device.has_any(Kind::Failed) || !stored.device.read(Kind::Failed, key, &mut record) {
         return Some(0);
     }
-    match record.as_slice() {
-        [FAILED, count] => Some(*count),
-        // It is made again, or its artifact was refused, and is no longer there.
-        [0] | [REFUSED, ..] => Some(0),
-        _ => None,
-    }
+    payload::tries(&record)
 }
 
 /// Whether background work tries no more to record what the driver has of this key.
 pub fn has_failed(stored: &Stored, key: &Key) -> bool {
-    failures(stored, key).is_none_or(|count| count >= MOST_TRIES)
+    failures(stored, key).is_none_or(|count| count >= payload::MOST_TRIES)
 }
 
 /// Background work could not record what the driver has of this key. `for_good`: nor will it be able to.
 pub fn note_failed(stored: &Stored, key: &Key, for_good: bool) {
     let Some(before) = failures(stored, key) else { return };
-    let count = if for_good { MOST_TRIES } else { before.saturating_add(1) };
+    let count = if for_good { payload::MOST_TRIES } else { before.saturating_add(1) };
     // What is dropped is tried again. The driver has made it, so no error is known of it.
-    stored.device.put(Kind::Failed, key, Box::new([FAILED, count]));
+    stored.device.put(Kind::Failed, key, Box::new([payload::NOT_RECORDED, count]));
 }
 
 /// Why it was not recorded.

@@ -94,6 +94,11 @@ impl SlowHits {
         lock(&self.keys).waiting.is_empty()
     }
 
+    /// Whether something waits that could be recorded.
+    pub fn are_left(&self) -> bool {
+        self.are_recorded() && !self.is_empty()
+    }
+
     /// Nobody records anything any more. Takes no lock.
     pub fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);

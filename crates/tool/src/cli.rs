@@ -355,6 +355,15 @@ pub(crate) struct PrewarmArgs {
     /// End with this process, which is being updated for
     #[arg(long = "while", value_name = "PID", hide = true)]
     pub(crate) while_running: Option<u32>,
+    /// Wait for the end of this process, and work for one minute at most
+    #[arg(long, value_name = "PID", hide = true)]
+    pub(crate) after: Option<u32>,
+    /// Only what the driver of this device header had when it was asked for, and what is not recorded yet
+    #[arg(long, value_name = "HEADER", hide = true)]
+    pub(crate) finish: Option<String>,
+    /// Do nothing while the machine runs on battery
+    #[arg(long)]
+    pub(crate) unless_on_battery: bool,
     /// Print JSON with stable names (docs/prewarm.md)
     #[arg(long)]
     pub(crate) json: bool,

@@ -5,10 +5,13 @@
 
 mod child;
 mod crew;
+mod ended;
+mod finish;
 mod limits;
 mod lock;
 mod order;
 mod plan;
+mod power;
 mod progress;
 mod quarantine;
 
@@ -34,6 +37,7 @@ use crate::units::counted;
 
 use child::Launch;
 use crew::{Crew, Outcome, PhaseOutcome};
+use finish::Finish;
 use limits::Limits;
 use plan::{Group, Plan};
 use progress::Progress;
@@ -73,6 +77,15 @@ pub(crate) fn main(args: &PrewarmArgs) -> ExitCode {
 
 /// True: all was well.
 fn run(args: &PrewarmArgs) -> Result<bool, PrewarmError> {
+    if args.unless_on_battery && power::is_on_battery() {
+        return Ok(true);
+    }
+    if args.background {
+        lower_priority();
+    }
+    if args.after.is_some_and(|pid| !finish::begin_after(pid)) {
+        return Ok(true);
+    }
     let root = root::root(args.dir.as_deref()).ok_or(PrewarmError::NoRoot)?;
     // Workers have no other folder than this process, but they get the path by their environment.
     let root = std::path::absolute(&root).map_err(|error| PrewarmError::Dir { dir: root, error })?;
@@ -86,9 +99,6 @@ fn run(args: &PrewarmArgs) -> Result<bool, PrewarmError> {
         Some(path) => library::named(path)?,
         None => library::find()?.into_iter().next().ok_or(LibraryError::NotFound)?,
     };
-    if args.background {
-        lower_priority();
-    }
     if let Some(pid) = args.while_running {
         end_with(pid);
     }
@@ -113,7 +123,11 @@ fn run(args: &PrewarmArgs) -> Result<bool, PrewarmError> {
         }
         plan.add(&launch, &root, info, (!args.every_device).then_some(&used), &limits)?;
     }
-    if args.if_driver_changed {
+    let finish =
+        args.finish.as_deref().and_then(plan::header_of).map(|header| Finish::of(&plan, &root, header));
+    if let Some(finish) = &finish {
+        finish.restrict(&mut plan);
+    } else if args.if_driver_changed {
         // There may be nothing to do.
         for group in plan.groups.iter_mut().filter(|group| !group.changed) {
             group.tasks.clear();
@@ -126,6 +140,9 @@ fn run(args: &PrewarmArgs) -> Result<bool, PrewarmError> {
         }
     }
     let report = if args.dry_run { Report::planned(&plan) } else { Report::of_work(plan, &launch, limits) };
+    if let Some(finish) = finish.filter(|_| !args.dry_run) {
+        finish.note_tried();
+    }
     if args.json {
         let text = serde_json::to_string_pretty(&report.json()).unwrap_or_default();
         output::print(&format!("{text}\n"))?;
@@ -139,14 +156,7 @@ fn run(args: &PrewarmArgs) -> Result<bool, PrewarmError> {
 /// started must not wait for this.
 fn end_with(pid: u32) {
     std::thread::spawn(move || {
-        // SAFETY: the system call takes two numbers, and gives a descriptor that nothing else uses.
-        let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) } as libc::c_int;
-        if descriptor >= 0 {
-            let mut poll = libc::pollfd { fd: descriptor, events: libc::POLLIN, revents: 0 };
-            // SAFETY: one structure on this stack, and no limit.
-            while unsafe { libc::poll(&mut poll, 1, -1) } < 0 {}
-        }
-        // It has ended, or the kernel cannot tell.
+        ended::wait(pid, None);
         std::process::exit(0);
     });
 }

@@ -17,7 +17,7 @@ use crate::background::{gate, late, park};
 use crate::faults;
 use crate::guard::{contained, guard, keep_or_undo};
 use crate::loader::{self, Advanced, DeviceLink};
-use crate::prewarm::update;
+use crate::prewarm::{finish, update};
 use crate::recipe::chain::Arena;
 use crate::state::device::{Decided, Device, IdentifierMode};
 use crate::state::device_configuration::DeviceConfiguration;
@@ -220,6 +220,7 @@ unsafe fn register(
         contained("background work", || park::start(&device));
         contained("background work", || late::start(&device));
         contained("the look for a driver update", || update::consider(&device));
+        contained("what is done at the end", || finish::follow(&device));
     }
 }
 
@@ -277,6 +278,7 @@ pub unsafe extern "system" fn destroy_device(
             }
             let is_idle = device.parked.has_no_creation();
             device.instance().last_device_was_idle.store(is_idle, Ordering::Relaxed);
+            guard(command, || finish::leave(&device), || ());
             guard(command, || device.drop_companions(), || ());
             let session = device.opened_session().cloned();
             guard(command, || drop(device), || ());

@@ -24,9 +24,7 @@ impl Limits {
     /// What the user says, or what suits this machine.
     pub(crate) fn of(args: &PrewarmArgs) -> Limits {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        // Beside a program that runs fewer.
-        let share = if args.while_running.is_some() { cores / 4 } else { cores / 2 };
-        let jobs = args.jobs.map_or(share.max(1), usize::from);
+        let jobs = args.jobs.map_or((cores / 2).max(1), usize::from);
         let share = total_memory() / 2 / jobs as u64;
         let memory = args.memory.map_or(share.clamp(LEAST_MEMORY, MOST_MEMORY), |size| size.0);
         Limits { jobs, timeout: Duration::from_secs(args.timeout), memory }
