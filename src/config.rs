@@ -55,8 +55,8 @@ pub const TRACE: &str = "VKSTASH_TRACE";
 /// program's name makes another folder. Such a process writes no report and notes no uses.
 pub const APPLICATION: &str = "VKSTASH_APPLICATION";
 
-/// Whether, after a driver update, the tool compiles again in the background what programs used before. `0`: never, `1`:
-/// also on battery and on few processors.
+/// Whether, after a driver update, the tool compiles again in the background what programs used before. `0`: never;
+/// `1`: also on battery and on few processors.
 pub const UPDATE: &str = "VKSTASH_UPDATE";
 /// Whether the tool records after the end of a program what was not recorded before. `0`: never, `1`: also on battery.
 pub const FINISH: &str = "VKSTASH_FINISH";

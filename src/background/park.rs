@@ -17,10 +17,10 @@ use super::{order, processors, spare};
 use crate::faults;
 use crate::guard::contained;
 use crate::recipe::rebuild::{Limits, RebuildError};
+use crate::resolve::late;
 use crate::state::device::{Device, IdentifierMode};
 use crate::state::parked::Finished;
 use crate::state::plan::Plan;
-use crate::state::slow_hits::SlowHit;
 use crate::state::stored::Stored;
 use crate::stats::Count;
 use vkstash_store::base::util::lock;
@@ -372,7 +372,7 @@ impl Parker {
                     self.release(device, &[late]);
                 }
                 if let Way::Found { took, bytes: Bytes::Lost } = way {
-                    device.slow_hits.note(SlowHit { key: *key, took });
+                    late::leave_to_workers(device, key, took);
                 }
                 ControlFlow::Break(pause)
             }

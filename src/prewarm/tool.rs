@@ -49,8 +49,8 @@ pub struct Errand {
     pub on_battery: bool,
     /// The tool that the user has named.
     tool: Option<PathBuf>,
-    /// As it was in vkCreateDevice, where the environment is read anyway: another thread, or a later time, would read it
-    /// while the program may change it.
+    /// As it was in vkCreateDevice, where the environment is read anyway: another thread, or a later time, would read
+    /// it while the program may change it.
     environment: Vec<(OsString, OsString)>,
 }
 

@@ -13,6 +13,7 @@ use super::request::{DescribedPipeline, Request};
 use super::{binary, record};
 use crate::recipe::chain::Arena;
 use crate::recipe::payload;
+use crate::state::device::Device;
 use crate::state::slow_hits::SlowHit;
 use crate::state::stored::Stored;
 use crate::stats::Count;
@@ -40,16 +41,16 @@ pub unsafe fn note_found<I: CreateInfo>(request: &Request<'_, I>, served: &Serve
     let (call, key) = (&request.call, &request.pipeline.key);
     let device = call.device;
     record::note_found(device, key, took, call.passed.habit());
-    if !may_be_left_to_workers(call) {
-        return;
-    }
-    let Some(stored) = device.stored() else { return };
-    if !stored.has_artifact(key)
-        && !has_failed(stored, key)
-        && device.slow_hits.note(SlowHit { key: *key, took })
-    {
+    if may_be_left_to_workers(call) && leave_to_workers(device, key, took) {
         device.count(Count::LeftToWorkers);
     }
+}
+
+/// Leaves it to background work to record what the driver has of this key. False: it is there, or cannot be recorded.
+pub fn leave_to_workers(device: &Device, key: &Key, took: Duration) -> bool {
+    let Some(stored) = device.stored() else { return false };
+    let is_wanted = !stored.has_artifact(key) && !has_failed(stored, key);
+    is_wanted && device.slow_hits.note(SlowHit { key: *key, took })
 }
 
 /// [`note_found`] for what the driver had before anything was described.
