@@ -4,9 +4,10 @@ use std::cell::Cell;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::Read as _;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use vkstash_layer_tests::bench::numbers::median;
 use vkstash_layer_tests::bench::report::{Call, Kind, Report};
@@ -192,8 +193,24 @@ impl Runner {
         }
         let runs = layer_reports(environment, &reports);
         fs::remove_dir_all(&reports)?;
+        if let Some(stash) = environment.stash.filter(|_| environment.finish) {
+            while is_tool_at_work(stash) {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        }
         Ok(Ended { output, runs, wall, cpu })
     }
+}
+
+/// Whether `vkstash prewarm` works on this stash: the layer has started it at the end of a program.
+fn is_tool_at_work(stash: &Path) -> bool {
+    let Ok(processes) = fs::read_dir("/proc") else { return false };
+    processes.flatten().any(|process| {
+        let arguments = fs::read(process.path().join("cmdline")).unwrap_or_default();
+        let mut arguments = arguments.split(|&byte| byte == 0);
+        arguments.nth(1) == Some(b"prewarm")
+            && arguments.any(|argument| argument == stash.as_os_str().as_bytes())
+    })
 }
 
 /// Without this check the tables would compare the driver with itself.

@@ -11,12 +11,15 @@ use crate::failure::Failure;
 use crate::options::Driver;
 
 /// Variables of the caller that would change what is measured. Removed on both sides of every pair.
-const REMOVED: [&str; 26] = [
+const REMOVED: [&str; 29] = [
     "VKSTASH_BASE",
     "VKSTASH_ASK_FIRST",
     "VKSTASH_SERVED_WIDTH",
     "VKSTASH_BACKGROUND",
     "VKSTASH_BACKGROUND_WORKERS",
+    "VKSTASH_FINISH",
+    "VKSTASH_UPDATE",
+    "VKSTASH_TOOL",
     "VKSTASH_TEST_ICD",
     "VKSTASH",
     "VKSTASH_DIR",
@@ -56,6 +59,9 @@ pub(crate) struct Environment<'a> {
     pub(crate) background: bool,
     /// Whether the table of drivers says who is asked first. Where not, the stash is.
     pub(crate) usual_order: bool,
+    /// Whether the layer has the tool record what a program leaves at its end. The run is over when the tool has ended;
+    /// its time counts for nobody.
+    pub(crate) finish: bool,
     /// VKSTASH_SERVED_WIDTH; None: not set.
     pub(crate) width: Option<u32>,
 }
@@ -70,6 +76,7 @@ impl<'a> Environment<'a> {
             base: None,
             background: false,
             usual_order: false,
+            finish: false,
             width: None,
         }
     }
@@ -167,6 +174,7 @@ impl<'a> Environment<'a> {
             if !self.background {
                 command.env("VKSTASH_BACKGROUND_WORKERS", "0");
             }
+            command.env("VKSTASH_UPDATE", "0").env("VKSTASH_FINISH", if self.finish { "1" } else { "0" });
             if !self.usual_order {
                 command.env("VKSTASH_ASK_FIRST", "stash");
             }

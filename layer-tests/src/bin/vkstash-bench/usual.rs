@@ -127,8 +127,8 @@ fn one_user(
     measured: &mut Measured,
 ) -> Result<(Device, usize), Failure> {
     let (stash, disk) = (runner.path("stash"), runner.folder("disk")?);
-    let bare =
-        Environment { usual_order: true, ..Environment::bare(driver).with_disk(&disk) }.with_background();
+    let bare = Environment { usual_order: true, finish: true, ..Environment::bare(driver).with_disk(&disk) }
+        .with_background();
     let used = bare.with_stash(&stash);
     // A program's own files are its own in each of the two worlds.
     let files = [runner.path("cache-file"), runner.path("cache-file")];
