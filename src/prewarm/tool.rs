@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::spawn::Program;
 use super::trust::{self, Untrusted};
+use crate::background::processors;
 use crate::state::device::Device;
 use crate::state::process::name_of;
 use vkstash_store::format::device::DeviceHeader;
@@ -30,6 +31,12 @@ const DROPPED: &[&[u8]] = &[
     b"VKSTASH_TRACE",
     b"VKSTASH_UPDATE",
 ];
+
+/// What a worker of the tool may have. Where a control group limits its memory, the program may be ended for what
+/// workers use.
+const WORKER_MEMORY: u64 = 1 << 30;
+/// Workers after a program: usually there is little to be done.
+const WORKERS_AFTER: u64 = 2;
 
 /// When the tool is started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,8 +72,8 @@ pub enum NotStarted {
     #[error("the system calls of this process are filtered")]
     Filtered,
     /// The program may be ended for what the tool's workers use.
-    #[error("the memory of this process's control group is limited")]
-    LimitedMemory,
+    #[error("little is left of the memory of this process's control group")]
+    LittleMemory,
     /// It waits for all processes of a game, and shows it as running until they have ended.
     #[error("Steam waits for all that a game has started")]
     Steam,
@@ -132,6 +139,10 @@ impl Errand {
                 arguments.extend(["--finish", &header, "--after", &pid].map(OsString::from));
             }
         }
+        let half = processors::usable() as u64 / 2;
+        let most = if when == When::After { half.min(WORKERS_AFTER) } else { half };
+        let jobs = most.min(memory_left() / WORKER_MEMORY).max(1);
+        arguments.extend(["--jobs", &jobs.to_string(), "--memory", "1GiB"].map(OsString::from));
         if !self.on_battery {
             arguments.push("--unless-on-battery".into());
         }
@@ -151,8 +162,8 @@ impl Errand {
             Ok(status) if status.lines().any(|line| line == "Seccomp:\t0") => {}
             _ => return Err(NotStarted::Filtered),
         }
-        if has_limited_memory(Path::new("/sys/fs/cgroup")) {
-            return Err(NotStarted::LimitedMemory);
+        if memory_left() < WORKER_MEMORY {
+            return Err(NotStarted::LittleMemory);
         }
         let is_of_steam = |(name, _): &(OsString, OsString)| name == "SteamAppId" || name == "SteamGameId";
         if when == When::After && self.environment.iter().any(is_of_steam) {
@@ -162,18 +173,22 @@ impl Errand {
     }
 }
 
-/// Whether a control group (cgroups(7), version 2) that this process belongs to has a limit of memory.
-fn has_limited_memory(mount: &Path) -> bool {
+/// The bytes that this process's control groups (cgroups(7), version 2) still allow.
+fn memory_left() -> u64 {
     let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    let Some(own) = groups.lines().find_map(|line| line.strip_prefix("0::/")) else { return false };
-    is_limited(mount, Path::new(own))
+    let own = groups.lines().find_map(|line| line.strip_prefix("0::/"));
+    own.map_or(u64::MAX, |own| memory_left_of(Path::new("/sys/fs/cgroup"), Path::new(own)))
 }
 
-fn is_limited(mount: &Path, group: &Path) -> bool {
-    group.ancestors().any(|group| {
-        let limit = std::fs::read_to_string(mount.join(group).join("memory.max"));
-        limit.is_ok_and(|limit| limit.trim() != "max")
-    })
+fn memory_left_of(mount: &Path, group: &Path) -> u64 {
+    let left = |group: &Path| {
+        let number = |file: &str| -> Option<u64> {
+            std::fs::read_to_string(mount.join(group).join(file)).ok()?.trim().parse().ok()
+        };
+        // "max" is no number.
+        number("memory.max").map(|most| most.saturating_sub(number("memory.current").unwrap_or(0)))
+    };
+    group.ancestors().filter_map(left).min().unwrap_or(u64::MAX)
 }
 
 /// The path of this library.
@@ -206,16 +221,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_limit_of_any_group_above_counts() {
+    fn the_limit_of_any_group_above_counts() {
         let mount = tempfile::tempdir().unwrap();
-        let inner = mount.path().join("user/game");
-        std::fs::create_dir_all(&inner).unwrap();
-        let is_limited = || is_limited(mount.path(), Path::new("user/game"));
-        assert!(!is_limited(), "the root has none");
-        std::fs::write(inner.join("memory.max"), "max\n").unwrap();
-        assert!(!is_limited());
-        std::fs::write(mount.path().join("user/memory.max"), "1073741824\n").unwrap();
-        assert!(is_limited());
+        std::fs::create_dir_all(mount.path().join("user/game")).unwrap();
+        let write = |file: &str, text: &str| std::fs::write(mount.path().join(file), text).unwrap();
+        let left = || memory_left_of(mount.path(), Path::new("user/game"));
+        assert_eq!(left(), u64::MAX, "the root has none");
+        write("user/game/memory.max", "max\n");
+        write("user/game/memory.current", "5000\n");
+        assert_eq!(left(), u64::MAX);
+        write("user/memory.max", "10000\n");
+        assert_eq!(left(), 10_000);
+        write("user/memory.current", "4000\n");
+        assert_eq!(left(), 6_000);
+        write("user/game/memory.max", "5500\n");
+        assert_eq!(left(), 500);
     }
 
     #[test]
