@@ -5,6 +5,8 @@ use std::ffi::{CStr, OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
+use ash::vk;
+
 use super::spawn::Program;
 use super::trust::{self, Untrusted};
 use crate::background::processors;
@@ -143,6 +145,12 @@ impl Errand {
         let most = if when == When::After { half.min(WORKERS_AFTER) } else { half };
         let jobs = most.min(memory_left() / WORKER_MEMORY).max(1);
         arguments.extend(["--jobs", &jobs.to_string(), "--memory", "1GiB"].map(OsString::from));
+        // Its disk cache knows programs by their names (crates/tool/src/prewarm/named.rs).
+        let is_nvidia = self.header.driver_id == vk::DriverId::NVIDIA_PROPRIETARY.as_raw() as u32;
+        let own = std::fs::read_link("/proc/self/exe").ok().filter(|_| is_nvidia);
+        if let Some(name) = own.as_deref().and_then(Path::file_name) {
+            arguments.extend(["--as".into(), name.into()]);
+        }
         if !self.on_battery {
             arguments.push("--unless-on-battery".into());
         }

@@ -361,6 +361,9 @@ pub(crate) struct PrewarmArgs {
     /// Only what the driver of this device header had when it was asked for, and what is not recorded yet
     #[arg(long, value_name = "HEADER", hide = true)]
     pub(crate) finish: Option<String>,
+    /// Workers run from a file of this name: that of the program, for NVIDIA's driver, which has a disk cache for each
+    #[arg(long = "as", value_name = "NAME", hide = true)]
+    pub(crate) named: Option<OsString>,
     /// Do nothing while the machine runs on battery
     #[arg(long)]
     pub(crate) unless_on_battery: bool,

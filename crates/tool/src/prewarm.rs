@@ -9,6 +9,7 @@ mod ended;
 mod finish;
 mod limits;
 mod lock;
+mod named;
 mod order;
 mod plan;
 mod power;
@@ -103,9 +104,12 @@ fn run(args: &PrewarmArgs) -> Result<bool, PrewarmError> {
         end_with(pid);
     }
     let limits = Limits::of(args);
+    let folder = environment::folder_for(std::slice::from_ref(&library))?;
+    let executable = start::executable().map_err(PrewarmError::Start)?;
+    let named = args.named.as_deref().and_then(|name| named::copy(&executable, folder.path(), name));
     let launch = Launch {
-        executable: start::executable().map_err(PrewarmError::Start)?,
-        folder: environment::folder_for(std::slice::from_ref(&library))?,
+        executable: named.unwrap_or(executable),
+        folder,
         library: library.path,
         root: root.clone(),
         verbose: args.verbose,
