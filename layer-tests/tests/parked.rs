@@ -60,6 +60,38 @@ fn until_parked(trace: &Value, count: u64) {
     }
 }
 
+/// The step: does the work on two devices of the same instance, one after the other, each time after workers have parked
+/// everything.
+fn in_turn(input: &Value) -> Value {
+    let work: Work = serde_json::from_value(input["work"].clone()).unwrap();
+    let parked = input["parked"].as_u64().unwrap();
+    let instance = Instance::new(&InstanceOptions::default()).unwrap();
+    let mut all_made = true;
+    for so_far in [parked, 2 * parked + 1] {
+        let device = Arc::new(Device::new(&instance, &work.device_options()).unwrap());
+        until_parked(&input["trace"], so_far);
+        all_made &= work.run(&device).all_made();
+    }
+    json!(all_made)
+}
+
+/// Engines make their device again when a setting changes, and some programs a first one to look at it.
+#[test]
+fn a_second_device_is_handed_what_the_first_one_used() {
+    scenario(&[("work", work::step), ("in turn", in_turn)], |scenario| {
+        let env = scenario.on(Driver::Test(json!({}))).unwrap();
+        let work = Work { count: COUNT as u32, ..Work::default() };
+        (0..2).for_each(|_| _ = scenario.run_ok::<Done>("work", &env, &work));
+        let (env, trace) = traced(scenario, &with_parking(&env));
+        let input = json!({ "work": work, "parked": COUNT, "trace": trace });
+        let ended = scenario.run_ok::<bool>("in turn", &env, &input);
+        let counters = ended.reports.counters();
+        assert!(ended.value);
+        assert_eq!(ended.reports.sum("parked"), 2 * COUNT, "{counters:?}");
+        assert_eq!(ended.reports.sum("parked_unasked"), 0, "{counters:?}");
+    });
+}
+
 /// Runs the work after workers have parked so many pipelines.
 pub fn run_parked(scenario: &Scenario, env: &Env, work: &Work, parked: u64) -> Run<Done> {
     let (env, trace) = traced(scenario, env);

@@ -7,8 +7,8 @@
 //! - [`late`] artifacts of what the driver had: recorded when the program creates nothing
 //! - [`mode`] what background work may do, and what becomes of measurements
 //! - [`pool`] the workers and their tasks
-//! - [`gate`] when a worker may call a driver; `spare` when it gives up its processor; `processors` how many the
-//!   process may use
+//! - [`gate`] when a worker may call a driver; `spare` when it gives up its processor; `processors` and `memory` what
+//!   the process may use
 //! - [`objects`] modules, layouts and render passes of the layer's own, made of the stash's records
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
@@ -16,6 +16,7 @@ mod again;
 pub mod gate;
 pub mod late;
 pub mod make;
+pub mod memory;
 pub mod mode;
 pub mod objects;
 mod order;

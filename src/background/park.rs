@@ -13,7 +13,7 @@ use super::make::{self, Bytes, Inputs, Way};
 use super::objects::{DeviceTraits, ObjectError, OwnObjects};
 use super::pool::{self, Cancelled, Owner, Producer, Task};
 use super::questions::Questions;
-use super::{order, processors, spare};
+use super::{memory, order, processors, spare};
 use crate::faults;
 use crate::guard::contained;
 use crate::recipe::rebuild::{Limits, RebuildError};
@@ -29,8 +29,10 @@ use vkstash_store::format::record::Key;
 use vkstash_store::part::admission::Admission;
 use vkstash_store::settings::BackgroundMode;
 
-/// How long a finished pipeline waits for the program.
-const UNASKED_LIMIT: Duration = Duration::from_secs(20);
+/// How long a finished pipeline waits for the program: a menu may be looked at for a while before the level is loaded.
+const UNASKED_LIMIT: Duration = Duration::from_secs(900);
+/// The same where memory is scarce.
+const UNASKED_SCARCE: Duration = Duration::from_secs(20);
 /// How many pipelines are made at a time: there are no more workers by default.
 const CHAINS: usize = 2;
 /// Fewer than so many pipelines are made one after the other: starting a thread costs more than making a few.
@@ -41,8 +43,8 @@ const USUAL: Duration = Duration::from_micros(200);
 const LONGEST_WAIT: Duration = Duration::from_millis(1);
 /// While the program has a debug messenger, it is asked this often whether it still has.
 const ASKS_AGAIN: Duration = Duration::from_secs(1);
-/// A part of the stash that was put off is looked for after this time, and then after twice the time, up to the last
-/// time.
+/// What the disk has not given yet, such as a part of the stash that was put off, is looked for after this time, and
+/// then after twice the time, up to the last time.
 const LOOKS_AGAIN: Duration = Duration::from_millis(50);
 const LOOKS_LAST: Duration = Duration::from_secs(60);
 /// How many keys without an artifact a task passes over before it makes room for others.
@@ -125,6 +127,7 @@ pub fn start(device: &Arc<Device>) {
         manners: if processors::are_roomy() { Manners::BesideCalls } else { Manners::AfterCalls },
     });
     pool::register(parker.owner, Arc::new(AsProducer(Arc::downgrade(&parker))));
+    device.parked.expect_plan();
     parkers().push(parker.clone());
     let late = Arc::downgrade(&parker);
     let begin = move || {
@@ -193,10 +196,7 @@ impl Parker {
         if order.keys.is_empty() {
             return Some(());
         }
-        let plan = Plan::new(order.keys, order.of_last_run);
-        // What the program has asked for already is not made once more.
-        plan.note_requests(|key| stored.stash.is_used(key));
-        device.parked.follow(plan, is_whole);
+        device.parked.follow(Plan::new(order.keys, order.of_last_run), is_whole);
         self.go_on(device);
         Some(())
     }
@@ -242,8 +242,9 @@ impl Parker {
 
     /// Destroys what has waited for long enough.
     fn release_old(&self, device: &Device) {
+        let limit = if memory::is_scarce() { UNASKED_SCARCE } else { UNASKED_LIMIT };
+        let Some(limit) = Instant::now().checked_sub(faults::time_limit(limit)) else { return };
         let Some(_in_driver) = gate::enter_driver_of(device, Manners::AfterCalls) else { return };
-        let Some(limit) = Instant::now().checked_sub(faults::time_limit(UNASKED_LIMIT)) else { return };
         self.release(device, &device.parked.take_older_than(limit));
     }
 
@@ -331,9 +332,14 @@ impl Parker {
         way: Way,
     ) -> ControlFlow<Option<Duration>> {
         let at_once = ControlFlow::Break(Some(Duration::ZERO));
+        // The disk is slow.
+        let later = || {
+            plan.give_back(key);
+            ControlFlow::Break(Some(LOOKS_AGAIN))
+        };
         // Nobody waits at the gate for the disk, and so that vkDestroyDevice need not, nobody behind it.
         if !stored.device.is_guarded() {
-            return ControlFlow::Break(None);
+            return later();
         }
         let mut inputs = match Inputs::read(stored, &self.own, key, way) {
             Ok(inputs) => inputs,
@@ -354,7 +360,7 @@ impl Parker {
         // Marked behind the gate: who is killed while a worker waits there has died of no driver.
         let mark = match self.admit(plan, stored, key, way) {
             Admission::Granted(mark) => mark,
-            Admission::NotYet => return ControlFlow::Break(None),
+            Admission::NotYet => return later(),
             Admission::Quarantined => return at_once,
         };
         let started = Instant::now();
@@ -505,10 +511,16 @@ impl Task for Begin {
         if !is_whole && again < LOOKS_LAST {
             let owner = parker.owner;
             pool::queue_after(owner, again, Box::new(Begin { parker, again: 2 * again }));
+        } else {
+            device.parked.expect_no_plan();
         }
     }
 
-    fn cancel(self: Box<Self>, _: Cancelled) {}
+    fn cancel(self: Box<Self>, _: Cancelled) {
+        if let Some(device) = self.parker.device.upgrade() {
+            device.parked.expect_no_plan();
+        }
+    }
 }
 
 /// One of the chains of tasks. Whatever ends the last one, requests of the program see to the plan from then on.
@@ -525,7 +537,7 @@ impl Drop for Chain {
                 device.stored().into_iter().for_each(|stored| stored.device.workers_are_done());
             }
             device.parked.pause();
-            parker.release_after(&device, UNASKED_LIMIT);
+            parker.release_after(&device, UNASKED_SCARCE);
             // A request may have come between the plan's answer and the pause.
             let asked_again = parker.ran_dry.swap(false, Ordering::Relaxed) && device.parked.is_due();
             if device.parked.was_replanned() || asked_again {
@@ -571,7 +583,7 @@ impl Task for Release {
         parker.releases.store(false, Ordering::SeqCst);
         let Some(device) = parker.device.upgrade() else { return };
         parker.release_old(&device);
-        parker.release_after(&device, UNASKED_LIMIT / 4);
+        parker.release_after(&device, UNASKED_SCARCE);
     }
 
     fn cancel(self: Box<Self>, _: Cancelled) {

@@ -9,7 +9,7 @@ use ash::vk;
 
 use super::spawn::Program;
 use super::trust::{self, Untrusted};
-use crate::background::processors;
+use crate::background::{memory, processors};
 use crate::state::device::Device;
 use crate::state::process::name_of;
 use vkstash_store::format::device::DeviceHeader;
@@ -143,7 +143,7 @@ impl Errand {
         }
         let half = processors::usable() as u64 / 2;
         let most = if when == When::After { half.min(WORKERS_AFTER) } else { half };
-        let jobs = most.min(memory_left() / WORKER_MEMORY).max(1);
+        let jobs = most.min(memory::left_of_groups() / WORKER_MEMORY).max(1);
         arguments.extend(["--jobs", &jobs.to_string(), "--memory", "1GiB"].map(OsString::from));
         // Its disk cache knows programs by their names (crates/tool/src/prewarm/named.rs).
         let is_nvidia = self.header.driver_id == vk::DriverId::NVIDIA_PROPRIETARY.as_raw() as u32;
@@ -170,7 +170,7 @@ impl Errand {
             Ok(status) if status.lines().any(|line| line == "Seccomp:\t0") => {}
             _ => return Err(NotStarted::Filtered),
         }
-        if memory_left() < WORKER_MEMORY {
+        if memory::left_of_groups() < WORKER_MEMORY {
             return Err(NotStarted::LittleMemory);
         }
         let is_of_steam = |(name, _): &(OsString, OsString)| name == "SteamAppId" || name == "SteamGameId";
@@ -179,24 +179,6 @@ impl Errand {
         }
         Ok(())
     }
-}
-
-/// The bytes that this process's control groups (cgroups(7), version 2) still allow.
-fn memory_left() -> u64 {
-    let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    let own = groups.lines().find_map(|line| line.strip_prefix("0::/"));
-    own.map_or(u64::MAX, |own| memory_left_of(Path::new("/sys/fs/cgroup"), Path::new(own)))
-}
-
-fn memory_left_of(mount: &Path, group: &Path) -> u64 {
-    let left = |group: &Path| {
-        let number = |file: &str| -> Option<u64> {
-            std::fs::read_to_string(mount.join(group).join(file)).ok()?.trim().parse().ok()
-        };
-        // "max" is no number.
-        number("memory.max").map(|most| most.saturating_sub(number("memory.current").unwrap_or(0)))
-    };
-    group.ancestors().filter_map(left).min().unwrap_or(u64::MAX)
 }
 
 /// The path of this library.
@@ -227,24 +209,6 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::*;
-
-    #[test]
-    fn the_limit_of_any_group_above_counts() {
-        let mount = tempfile::tempdir().unwrap();
-        std::fs::create_dir_all(mount.path().join("user/game")).unwrap();
-        let write = |file: &str, text: &str| std::fs::write(mount.path().join(file), text).unwrap();
-        let left = || memory_left_of(mount.path(), Path::new("user/game"));
-        assert_eq!(left(), u64::MAX, "the root has none");
-        write("user/game/memory.max", "max\n");
-        write("user/game/memory.current", "5000\n");
-        assert_eq!(left(), u64::MAX);
-        write("user/memory.max", "10000\n");
-        assert_eq!(left(), 10_000);
-        write("user/memory.current", "4000\n");
-        assert_eq!(left(), 6_000);
-        write("user/game/memory.max", "5500\n");
-        assert_eq!(left(), 500);
-    }
 
     #[test]
     fn a_process_is_started_that_is_nobody_s_child_and_inherits_nothing() {

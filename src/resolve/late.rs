@@ -10,7 +10,7 @@ use super::create_info::CreateInfo;
 use super::outcome::{Origin, Served};
 use super::private_cache::PrivateCache;
 use super::request::{DescribedPipeline, Request};
-use super::{binary, record};
+use super::{binary, parked, record};
 use crate::recipe::chain::Arena;
 use crate::recipe::payload;
 use crate::state::device::Device;
@@ -74,7 +74,9 @@ unsafe fn describe<I: CreateInfo>(call: &Call<'_, I>, served: &Served) {
     // to be stripped.
     unsafe {
         if let Ok(described) = DescribedPipeline::of(call.device, call.creation, &mut recipe) {
-            note_found(&Request { call: *call, pipeline: &described }, served);
+            let request = Request { call: *call, pipeline: &described };
+            parked::note(&request);
+            note_found(&request, served);
         }
     }
 }

@@ -86,6 +86,10 @@ pub struct Parked {
     /// What is made, once that is known, and once everything that was put off is read.
     plan: OnceLock<Plan>,
     whole_plan: OnceLock<Plan>,
+    /// There may be a plan later.
+    expects_plan: AtomicBool,
+    /// What was asked for until then.
+    early: Mutex<Vec<Key>>,
     /// The plan is newer than those who make more of it know.
     replanned: AtomicBool,
     /// Has more of the plan made.
@@ -168,12 +172,40 @@ impl Parked {
         let _ = self.refill.set(refill);
     }
 
-    /// What is made from now on. `is_whole`: nothing of the stash was put off.
+    /// What is made from now on, less what was asked for on this device. `is_whole`: nothing of the stash was put off.
     pub fn follow(&self, plan: Plan, is_whole: bool) {
+        // Who asks now waits, or finds the plan.
+        let mut early = lock(&self.early);
+        if let Some(before) = self.plan() {
+            plan.note_asked(before);
+        }
+        early.drain(..).for_each(|key| _ = plan.note_request(&key));
         let place = if is_whole { &self.whole_plan } else { &self.plan };
         // There is one of each.
         let _ = place.set(plan);
+        self.expects_plan.store(false, Ordering::Relaxed);
         self.replanned.store(true, Ordering::SeqCst);
+    }
+
+    /// Background work will look for a plan.
+    pub fn expect_plan(&self) {
+        self.expects_plan.store(true, Ordering::Relaxed);
+    }
+
+    /// There will be none that is not there by now.
+    pub fn expect_no_plan(&self) {
+        self.expects_plan.store(false, Ordering::Relaxed);
+        *lock(&self.early) = Vec::new();
+    }
+
+    /// Notes a request for which there is no plan yet. None: there is one by now.
+    fn note_early(&self, key: &Key) -> Option<()> {
+        let mut early = lock(&self.early);
+        let is_early = self.plan().is_none();
+        if is_early && early.len() < Plan::MOST && early.try_reserve(1).is_ok() {
+            early.push(*key);
+        }
+        is_early.then_some(())
     }
 
     /// Whether there is another plan than when this was asked last.
@@ -226,6 +258,9 @@ impl Parked {
     /// if the program goes on with the plan: for one that asks for the same few pipelines again, workers would make and
     /// destroy the rest for ever.
     pub fn note_request(&self, key: &Key) {
+        if self.expects_plan.load(Ordering::Relaxed) && self.note_early(key).is_some() {
+            return;
+        }
         let Some(plan) = self.plan() else { return };
         let goes_on = plan.note_request(key);
         if goes_on {

@@ -93,8 +93,8 @@ impl Cursor {
 }
 
 impl Plan {
-    /// The most keys of a plan: what a program uses in an hour, in a few megabytes.
-    pub const MOST: usize = 16_384;
+    /// The most keys of a plan, which takes about 100 bytes for each. Large games use tens of thousands in a run.
+    pub const MOST: usize = if cfg!(target_pointer_width = "32") { 16_384 } else { 65_536 };
 
     /// After how many lulls it is gone through again.
     pub(super) const REWINDS: usize = 3;
@@ -195,6 +195,16 @@ impl Plan {
         }
     }
 
+    /// This key, which [`Plan::next`] has returned, could not be made yet: it is returned again.
+    pub fn give_back(&self, key: &Key) {
+        let Some(&position) = self.positions.get(key) else { return };
+        let position = position as usize;
+        self.be_no_more_ahead(position);
+        self.states[position].fetch_and(!RETURNED, Ordering::Relaxed);
+        let cursor = if position < self.first() { &self.of_last_run } else { &self.of_others };
+        cursor.skipped.store(true, Ordering::Relaxed);
+    }
+
     fn be_no_more_ahead(&self, position: usize) {
         if self.states[position].fetch_and(!AHEAD, Ordering::Relaxed) & AHEAD != 0 {
             self.ahead.fetch_sub(1, Ordering::Relaxed);
@@ -249,9 +259,11 @@ impl Plan {
         self.of_others.go_to(0);
     }
 
-    /// The program has asked for these keys before there was a plan.
-    pub fn note_requests(&self, was_asked: impl Fn(&Key) -> bool) {
-        self.keys.iter().filter(|key| was_asked(key)).for_each(|key| _ = self.note_request(key));
+    /// What the program has asked for of an earlier plan.
+    pub fn note_asked(&self, earlier: &Plan) {
+        let asked = earlier.states.iter().zip(&earlier.keys);
+        let asked = asked.filter(|(state, _)| state.load(Ordering::Relaxed) & ASKED != 0);
+        asked.for_each(|(_, key)| _ = self.note_request(key));
     }
 
     /// The program asks for this key. Work that lies behind the request goes on after it, because the program is
@@ -320,6 +332,24 @@ mod tests {
         plan.note_request(&[3; 32]);
         assert_eq!(rest(&plan), [1, 2, 4, 5, 7], "what was left behind comes last");
         assert!(!plan.has_more() && !plan.is_open(&[3; 32]) && plan.is_open(&[4; 32]));
+    }
+
+    #[test]
+    fn what_could_not_be_made_yet_comes_again() {
+        for first in [10, 0] {
+            let plan = Plan::new(keys(10), first);
+            (0..10).for_each(|_| _ = plan.note_request(&[9; 32]));
+            let taken = plan.next().copied().unwrap();
+            plan.give_back(&taken);
+            assert!(plan.has_more() && plan.ahead.load(Ordering::Relaxed) == 0);
+            let mut all = Vec::new();
+            while let Some(key) = plan.next() {
+                all.push(key[0]);
+                plan.pass_over(key);
+            }
+            all.sort_unstable();
+            assert_eq!(all, (0..9).collect::<Vec<_>>(), "each once, {first}");
+        }
     }
 
     #[test]
@@ -420,9 +450,10 @@ mod tests {
     }
 
     #[test]
-    fn what_was_asked_for_before_there_was_a_plan_is_left_out() {
-        let plan = plan();
-        plan.note_requests(|key| [2, 5].contains(&key[0]));
+    fn what_was_asked_for_of_an_earlier_plan_is_left_out() {
+        let (earlier, plan) = (plan(), plan());
+        [2, 5].iter().for_each(|&key| _ = earlier.note_request(&[key; 32]));
+        plan.note_asked(&earlier);
         assert!(!plan.is_open(&[2; 32]) && !plan.note_request(&[5; 32]) && !plan.was_surprised());
         assert_eq!(rest(&plan), [6, 7, 8, 9, 0, 1, 3, 4]);
     }

@@ -140,7 +140,7 @@ impl Drop for Descriptor {
 const LONGEST_SYSTEM_FILE: usize = 1 << 16;
 
 /// The content of a small file that the system makes. What stands in its place, in a container, is not waited for.
-pub(crate) fn read_system_file(path: &CStr) -> Result<String, Errno> {
+pub fn read_system_file(path: &CStr) -> Result<String, Errno> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = Descriptor::new(open(path, flags, Mode::empty())?)?;
     let (mut bytes, mut block) = (Vec::new(), [0; 1024]);
