@@ -60,17 +60,21 @@ fn until_parked(trace: &Value, count: u64) {
     }
 }
 
-/// The step: does the work on two devices of the same instance, one after the other, each time after workers have parked
-/// everything.
+/// The step: does the work on two devices of the same instance, each time after workers have parked everything. The
+/// first one is destroyed before that if the input says so.
 fn in_turn(input: &Value) -> Value {
     let work: Work = serde_json::from_value(input["work"].clone()).unwrap();
     let parked = input["parked"].as_u64().unwrap();
     let instance = Instance::new(&InstanceOptions::default()).unwrap();
-    let mut all_made = true;
+    let (mut all_made, mut devices) = (true, Vec::new());
     for so_far in [parked, 2 * parked + 1] {
+        if input["ends"] == true {
+            devices.clear();
+        }
         let device = Arc::new(Device::new(&instance, &work.device_options()).unwrap());
         until_parked(&input["trace"], so_far);
         all_made &= work.run(&device).all_made();
+        devices.push(device);
     }
     json!(all_made)
 }
@@ -82,13 +86,15 @@ fn a_second_device_is_handed_what_the_first_one_used() {
         let env = scenario.on(Driver::Test(json!({}))).unwrap();
         let work = Work { count: COUNT as u32, ..Work::default() };
         (0..2).for_each(|_| _ = scenario.run_ok::<Done>("work", &env, &work));
-        let (env, trace) = traced(scenario, &with_parking(&env));
-        let input = json!({ "work": work, "parked": COUNT, "trace": trace });
-        let ended = scenario.run_ok::<bool>("in turn", &env, &input);
-        let counters = ended.reports.counters();
-        assert!(ended.value);
-        assert_eq!(ended.reports.sum("parked"), 2 * COUNT, "{counters:?}");
-        assert_eq!(ended.reports.sum("parked_unasked"), 0, "{counters:?}");
+        for ends in [true, false] {
+            let (env, trace) = traced(scenario, &with_parking(&env));
+            let input = json!({ "work": work, "parked": COUNT, "trace": trace, "ends": ends });
+            let ended = scenario.run_ok::<bool>("in turn", &env, &input);
+            let counters = ended.reports.counters();
+            assert!(ended.value);
+            assert_eq!(ended.reports.sum("parked"), 2 * COUNT, "{ends}: {counters:?}");
+            assert_eq!(ended.reports.sum("parked_unasked"), 0, "{ends}: {counters:?}");
+        }
     });
 }
 
