@@ -642,7 +642,7 @@ fn linger(input: &Value) -> Value {
 }
 
 #[test]
-fn nothing_is_started_unless_the_user_asks_for_it() {
+fn nothing_is_started_where_the_user_forbids_it() {
     scenario(&[("work", work::step), ("linger", linger)], |scenario| {
         let env = scenario.on(Driver::Test(json!({}))).unwrap();
         let (env, lingering) = (&env, "in the background");

@@ -15,12 +15,18 @@ pub fn left_of_groups() -> u64 {
 
 fn left_of(mount: &Path, group: &Path) -> u64 {
     let left = |group: &Path| {
-        let number = |file: &str| -> Option<u64> {
+        let text = |file: &str| {
             let path = CString::new(mount.join(group).join(file).as_os_str().as_bytes()).ok()?;
-            read_system_file(&path).ok()?.trim().parse().ok()
+            read_system_file(&path).ok()
         };
+        let number = |file: &str| -> Option<u64> { text(file)?.trim().parse().ok() };
         // "max" is no number.
-        number("memory.max").map(|most| most.saturating_sub(number("memory.current").unwrap_or(0)))
+        let most = number("memory.max")?;
+        // The kernel takes back what it keeps of files before it ends a process.
+        let of_files = text("memory.stat")
+            .and_then(|stat| stat.lines().find_map(|line| line.strip_prefix("inactive_file ")?.parse().ok()));
+        let used = number("memory.current").unwrap_or(0);
+        Some(most.saturating_sub(used.saturating_sub(of_files.unwrap_or(0))))
     };
     group.ancestors().filter_map(left).min().unwrap_or(u64::MAX)
 }
@@ -68,6 +74,8 @@ mod tests {
         assert_eq!(left(), 10_000);
         write("user/memory.current", "4000\n");
         assert_eq!(left(), 6_000);
+        write("user/memory.stat", "anon 1000\nfile 3000\ninactive_file 2500\nactive_file 500\n");
+        assert_eq!(left(), 8_500);
         write("user/game/memory.max", "5500\n");
         assert_eq!(left(), 500);
     }

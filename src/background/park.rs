@@ -31,7 +31,7 @@ use vkstash_store::settings::BackgroundMode;
 
 /// How long a finished pipeline waits for the program: a menu may be looked at for a while before the level is loaded.
 const UNASKED_LIMIT: Duration = Duration::from_secs(900);
-/// The same where memory is scarce.
+/// The same where memory is scarce, which is looked at as often.
 const UNASKED_SCARCE: Duration = Duration::from_secs(20);
 /// How many pipelines are made at a time: there are no more workers by default.
 const CHAINS: usize = 2;

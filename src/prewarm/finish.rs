@@ -5,8 +5,7 @@ use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, Weak};
 use std::time::Duration;
 
-use super::tool::{Errand, NotStarted, When};
-use crate::background::pool;
+use super::tool::{self, Environment, Errand, NotStarted, When};
 use crate::faults;
 use crate::guard::contained;
 use crate::state::device::Device;
@@ -22,7 +21,7 @@ const MOST: usize = 4;
 /// A device that the program may leave with something to be done.
 struct Followed {
     device: Weak<Device>,
-    errand: Errand,
+    environment: Environment,
 }
 
 /// The devices of this process.
@@ -41,14 +40,14 @@ fn devices() -> MutexGuard<'static, Devices> {
 
 /// A device was created: once it is destroyed, or the process exits, what has not been recorded is left to the tool.
 pub fn follow(device: &Arc<Device>) {
-    let wanted = device.instance().config.finish;
-    if wanted == Some(false) || !pool::is_allowed() {
+    let config = &device.instance().config;
+    if config.finish == Some(false) || !tool::is_possible(config) {
         return;
     }
-    let Some(errand) = Errand::of(device, wanted.is_some()) else { return };
+    let environment = tool::environment();
     let mut devices = devices();
     devices.alive.retain(|followed| followed.device.strong_count() > 0);
-    devices.alive.push(Followed { device: Arc::downgrade(device), errand });
+    devices.alive.push(Followed { device: Arc::downgrade(device), environment });
     drop(devices);
     static AT_EXIT: Once = Once::new();
     // SAFETY: the handler is a function of a library that is never unloaded (linked with -z nodelete).
@@ -64,11 +63,11 @@ pub fn leave(device: &Device) {
     }
     let mut devices = devices();
     let position = devices.alive.iter().position(|of| std::ptr::eq(of.device.as_ptr(), device));
-    let Some(Followed { errand, .. }) = position.map(|at| devices.alive.swap_remove(at)) else { return };
+    let Some(Followed { environment, .. }) = position.map(|at| devices.alive.swap_remove(at)) else { return };
     if has_left_something(device) && devices.started < MOST {
         devices.started += 1;
         drop(devices);
-        start(errand);
+        start(device, environment);
     }
 }
 
@@ -82,11 +81,11 @@ extern "C" fn at_exit() {
         let room = MOST.saturating_sub(devices.started);
         drop(devices);
         let mut started = 0;
-        for Followed { device, errand } in left {
+        for Followed { device, environment } in left {
             let Some(device) = device.upgrade() else { continue };
             if started < room && has_left_something(&device) {
                 started += 1;
-                start(errand);
+                start(&device, environment);
             }
             // The process is leaving: the last reference would join threads that may wait for this one.
             std::mem::forget(device);
@@ -102,7 +101,9 @@ fn has_left_something(device: &Device) -> bool {
 }
 
 /// Starts the tool on a thread, because that reads the disk, and the program waits for no disk that stands still.
-fn start(errand: Errand) {
+fn start(device: &Device, environment: Environment) {
+    let on_battery = device.instance().config.finish.is_some();
+    let Some(errand) = Errand::of(device, on_battery, environment) else { return };
     let (done, is_done) = sync_channel(1);
     let body = move || {
         match errand.start(When::After) {

@@ -9,7 +9,8 @@ use ash::vk;
 
 use super::spawn::Program;
 use super::trust::{self, Untrusted};
-use crate::background::{memory, processors};
+use crate::background::{memory, pool, processors};
+use crate::config::Config;
 use crate::state::device::Device;
 use crate::state::process::name_of;
 use vkstash_store::format::device::DeviceHeader;
@@ -58,9 +59,16 @@ pub struct Errand {
     pub on_battery: bool,
     /// The tool that the user has named.
     tool: Option<PathBuf>,
-    /// As it was in vkCreateDevice, where the environment is read anyway: another thread, or a later time, would read
-    /// it while the program may change it.
-    environment: Vec<(OsString, OsString)>,
+    environment: Environment,
+}
+
+/// Variables and their values.
+pub type Environment = Vec<(OsString, OsString)>;
+
+/// What the tool gets of this process's environment. Read in vkCreateDevice, where the environment is read anyway:
+/// another thread, or a later time, would read it while the program may change it.
+pub fn environment() -> Environment {
+    std::env::vars_os().filter(|(name, _)| !DROPPED.contains(&name.as_bytes())).collect()
 }
 
 /// Why the tool is not started.
@@ -93,20 +101,20 @@ pub enum NotStarted {
     Refused,
 }
 
+/// Whether the tool may ever be started from this process.
+pub fn is_possible(config: &Config) -> bool {
+    // A worker of the tool is not to start another one. A 32-bit program would need a tool of 32 bits, which is hardly
+    // ever installed.
+    cfg!(target_pointer_width = "64") && config.application.is_none() && pool::is_allowed()
+}
+
 impl Errand {
-    /// None: the device has no stash, or nothing is ever started for it.
-    pub fn of(device: &Device, on_battery: bool) -> Option<Errand> {
+    /// None: the device has no stash.
+    pub fn of(device: &Device, on_battery: bool, environment: Environment) -> Option<Errand> {
         let instance = device.instance();
         let config = &instance.config;
-        // A worker of the tool is not to start another one. A 32-bit program would need a tool of 32 bits, which is
-        // hardly ever installed.
-        if cfg!(target_pointer_width = "32") || config.application.is_some() {
-            return None;
-        }
         let (root, header) = (config.root.clone()?, device.header()?);
         let folder = name_of(config, &instance.application.name).folder;
-        let environment =
-            std::env::vars_os().filter(|(name, _)| !DROPPED.contains(&name.as_bytes())).collect();
         Some(Errand { root, folder, header, on_battery, tool: config.tool.clone(), environment })
     }
 

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::tool::{Errand, NotStarted, When};
-use crate::background::{pool, processors};
+use super::tool::{self, Errand, NotStarted, When};
+use crate::background::processors;
 use crate::state::device::Device;
 use vkstash_store::base::thread::{self, Stack};
 use vkstash_store::forks::PerProcess;
@@ -43,11 +43,12 @@ fn looks() -> MutexGuard<'static, Looks> {
 /// Looks, on a thread of its own, whether the stash has pipelines of another version of this device's driver, and
 /// starts the tool if it has.
 pub fn consider(device: &Device) {
-    let wanted = device.instance().config.update;
-    if !wanted.unwrap_or_else(|| processors::usable() >= ENOUGH_PROCESSORS) || !pool::is_allowed() {
+    let config = &device.instance().config;
+    let is_wanted = config.update.unwrap_or_else(|| processors::usable() >= ENOUGH_PROCESSORS);
+    if !is_wanted || !tool::is_possible(config) {
         return;
     }
-    let Some(errand) = Errand::of(device, wanted.is_some()) else { return };
+    let Some(errand) = Errand::of(device, config.update.is_some(), tool::environment()) else { return };
     let mut looks = looks();
     let is_known = looks.known.iter().any(|(known, of)| *known == errand.folder && *of == errand.header);
     if is_known || looks.is_over || looks.known.len() >= MOST {

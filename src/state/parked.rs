@@ -86,10 +86,10 @@ pub struct Parked {
     /// What is made, once that is known, and once everything that was put off is read.
     plan: OnceLock<Plan>,
     whole_plan: OnceLock<Plan>,
-    /// There may be a plan later.
+    /// There may be a plan later, or a whole one.
     expects_plan: AtomicBool,
     /// What was asked for until then.
-    early: Mutex<Vec<Key>>,
+    asked: Mutex<Vec<Key>>,
     /// The plan is newer than those who make more of it know.
     replanned: AtomicBool,
     /// Has more of the plan made.
@@ -174,16 +174,15 @@ impl Parked {
 
     /// What is made from now on, less what was asked for on this device. `is_whole`: nothing of the stash was put off.
     pub fn follow(&self, plan: Plan, is_whole: bool) {
-        // Who asks now waits, or finds the plan.
-        let mut early = lock(&self.early);
-        if let Some(before) = self.plan() {
-            plan.note_asked(before);
-        }
-        early.drain(..).for_each(|key| _ = plan.note_request(&key));
+        let mut asked = lock(&self.asked);
+        asked.iter().for_each(|key| _ = plan.note_request(key));
         let place = if is_whole { &self.whole_plan } else { &self.plan };
         // There is one of each.
         let _ = place.set(plan);
-        self.expects_plan.store(false, Ordering::Relaxed);
+        if is_whole {
+            self.expects_plan.store(false, Ordering::Relaxed);
+            *asked = Vec::new();
+        }
         self.replanned.store(true, Ordering::SeqCst);
     }
 
@@ -192,20 +191,22 @@ impl Parked {
         self.expects_plan.store(true, Ordering::Relaxed);
     }
 
-    /// There will be none that is not there by now.
+    /// There will be no other one than there is.
     pub fn expect_no_plan(&self) {
+        let mut asked = lock(&self.asked);
         self.expects_plan.store(false, Ordering::Relaxed);
-        *lock(&self.early) = Vec::new();
+        *asked = Vec::new();
     }
 
-    /// Notes a request for which there is no plan yet. None: there is one by now.
-    fn note_early(&self, key: &Key) -> Option<()> {
-        let mut early = lock(&self.early);
-        let is_early = self.plan().is_none();
-        if is_early && early.len() < Plan::MOST && early.try_reserve(1).is_ok() {
-            early.push(*key);
+    /// Notes a request for the plan that is expected.
+    #[cold]
+    fn note_for_later(&self, key: &Key) {
+        let mut asked = lock(&self.asked);
+        // The plan may have come meanwhile.
+        let is_expected = self.expects_plan.load(Ordering::Relaxed);
+        if is_expected && asked.len() < Plan::MOST && asked.try_reserve(1).is_ok() {
+            asked.push(*key);
         }
-        is_early.then_some(())
     }
 
     /// Whether there is another plan than when this was asked last.
@@ -258,8 +259,8 @@ impl Parked {
     /// if the program goes on with the plan: for one that asks for the same few pipelines again, workers would make and
     /// destroy the rest for ever.
     pub fn note_request(&self, key: &Key) {
-        if self.expects_plan.load(Ordering::Relaxed) && self.note_early(key).is_some() {
-            return;
+        if self.expects_plan.load(Ordering::Relaxed) {
+            self.note_for_later(key);
         }
         let Some(plan) = self.plan() else { return };
         let goes_on = plan.note_request(key);
@@ -542,6 +543,33 @@ mod tests {
     }
 
     /// What a program leaves out must not end the work for one that goes on.
+    #[test]
+    fn what_was_asked_for_before_there_was_a_whole_plan_is_left_out() {
+        let parked = Parked::default();
+        let next = |parked: &Parked| {
+            let plan = parked.plan().unwrap();
+            std::iter::from_fn(|| plan.next()).map(|key| key[0]).collect::<Vec<_>>()
+        };
+        let plan = |count: u8| Plan::new((0..count).map(|key| [key; 32]).collect(), count.into());
+        parked.expect_plan();
+        parked.note_request(&[2; 32]);
+        parked.follow(plan(4), false);
+        // Of the second one the first plan knows nothing.
+        [3, 6].iter().for_each(|&key| parked.note_request(&[key; 32]));
+        assert_eq!(next(&parked), [0, 1]);
+        parked.follow(plan(8), true);
+        assert_eq!(next(&parked), [7, 0, 1, 4, 5], "and the work goes on behind it");
+        parked.note_request(&[0; 32]);
+        assert!(lock(&parked.asked).is_empty(), "nothing more is expected");
+        let never = Parked::default();
+        never.note_request(&[0; 32]);
+        assert!(lock(&never.asked).is_empty());
+        never.expect_plan();
+        never.note_request(&[0; 32]);
+        never.expect_no_plan();
+        assert!(lock(&never.asked).is_empty());
+    }
+
     #[test]
     fn a_plan_is_gone_through_again_after_a_lull_and_not_after_each_release() {
         let keys = |range: std::ops::Range<u8>| range.map(|number| [number; 32]).collect::<Vec<Key>>();

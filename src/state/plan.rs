@@ -259,13 +259,6 @@ impl Plan {
         self.of_others.go_to(0);
     }
 
-    /// What the program has asked for of an earlier plan.
-    pub fn note_asked(&self, earlier: &Plan) {
-        let asked = earlier.states.iter().zip(&earlier.keys);
-        let asked = asked.filter(|(state, _)| state.load(Ordering::Relaxed) & ASKED != 0);
-        asked.for_each(|(_, key)| _ = self.note_request(key));
-    }
-
     /// The program asks for this key. Work that lies behind the request goes on after it, because the program is
     /// further on than in the earlier run, and comes back at the end: threads may have asked in another order. True: it
     /// is a key of the plan that the program has not asked for before.
@@ -447,15 +440,6 @@ mod tests {
         plan.rewind();
         plan.ahead.fetch_sub(1, Ordering::Relaxed);
         assert_eq!(plan.ahead.load(Ordering::Relaxed), 0, "a request for it");
-    }
-
-    #[test]
-    fn what_was_asked_for_of_an_earlier_plan_is_left_out() {
-        let (earlier, plan) = (plan(), plan());
-        [2, 5].iter().for_each(|&key| _ = earlier.note_request(&[key; 32]));
-        plan.note_asked(&earlier);
-        assert!(!plan.is_open(&[2; 32]) && !plan.note_request(&[5; 32]) && !plan.was_surprised());
-        assert_eq!(rest(&plan), [6, 7, 8, 9, 0, 1, 3, 4]);
     }
 
     #[test]
