@@ -49,6 +49,21 @@ counters! {
     FoundNoMore => "found_no_more",
     /// Pipelines that background work could not make ahead.
     ParkingFailed => "parking_failed",
+    /// Pipelines that were asked for where background work makes some ahead, and of which none was ready, because the
+    /// last run did not ask for them.
+    NotPlanned => "not_planned",
+    /// The same, because no worker had come to them, or the one that made it was late.
+    AskedFirst => "asked_first",
+    /// The same, while workers left the processors to others.
+    NoProcessorFree => "no_processor_free",
+    /// The same, because neither the stash nor the driver had what a worker could have made it of for this call.
+    NotKept => "not_kept",
+    /// The same, because what was ready was destroyed when the program had not asked for a long time.
+    ReleasedBefore => "released_before",
+    /// The same, because the program had asked for them before.
+    AskedAgain => "asked_again",
+    /// The same, because the program passes an allocator.
+    OwnAllocator => "own_allocator",
     /// Pipelines made with an artifact on a device that cannot confirm that it was taken.
     Offered => "offered",
     /// Artifacts that the driver did not take.

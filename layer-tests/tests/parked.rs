@@ -140,8 +140,41 @@ fn what_an_earlier_run_used_is_handed_over() {
                 let others =
                     ["served", "compiled", "driver_had", "parking_failed", "parked_unasked", "bypassed"];
                 assert_eq!(others.map(|name| third.reports.sum(name)), [0; 6], "{counters:?}");
+                assert!(!counters.contains_key("asked_first"), "{counters:?}");
             }
         }
+    });
+}
+
+#[test]
+fn what_was_not_ready_is_counted_with_the_reason() {
+    let reasons = [
+        "not_planned",
+        "asked_first",
+        "no_processor_free",
+        "not_kept",
+        "released_before",
+        "asked_again",
+        "own_allocator",
+    ];
+    scenario(&[("work", work::step), ("late", late)], |scenario| {
+        let env = with_parking(&scenario.on(Driver::Test(json!({}))).unwrap());
+        let counts = |run: &Run<Done>| reasons.map(|name| run.reports.sum(name));
+        let work = Work { count: COUNT as u32, ..Work::default() };
+        let first = scenario.run_ok::<Done>("work", &env, &work);
+        assert_eq!(counts(&first), [COUNT, 0, 0, 0, 0, 0, 0], "{:?}", first.reports.counters());
+        // Nobody waits for workers in this run.
+        let second = scenario.run_ok::<Done>("work", &env, &work);
+        assert_eq!(
+            counts(&second).iter().sum::<u64>() + second.reports.sum("parked"),
+            COUNT,
+            "{:?}",
+            second.reports.counters()
+        );
+        let more = Work { count: COUNT as u32 + 3, ..work };
+        let third = run_parked(scenario, &env, &more, COUNT);
+        assert_eq!(third.reports.sum("parked"), COUNT, "{:?}", third.reports.counters());
+        assert_eq!(counts(&third), [3, 0, 0, 0, 0, 0, 0], "{:?}", third.reports.counters());
     });
 }
 

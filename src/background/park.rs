@@ -102,7 +102,7 @@ pub fn start(device: &Arc<Device>) {
         return;
     }
     if !device.stash_folder().is_some_and(|folder| folder.is_dir()) {
-        return;
+        return device.parked.expect_no_plan(device.counters());
     }
     let is_to_create = device.keeps_artifacts() || device.identifiers != IdentifierMode::Off;
     let at_first_command = is_to_create && !device.instance().last_device_was_idle.load(Ordering::Relaxed);
@@ -183,11 +183,12 @@ impl Parker {
     /// Has workers make what the last runs used first.
     fn begin(self: &Arc<Parker>, device: &Device) {
         // Opened by this thread: the program would wait for a worker at its first pipeline.
-        if device.stored().is_some() {
-            // What workers count is in the report of a program that creates no pipelines, too.
-            device.session();
-            pool::queue(self.owner, Box::new(Begin { parker: self.clone(), again: LOOKS_AGAIN }));
+        if device.stored().is_none() {
+            return device.parked.expect_no_work();
         }
+        // What workers count is in the report of a program that creates no pipelines, too.
+        device.session();
+        pool::queue(self.owner, Box::new(Begin { parker: self.clone(), again: LOOKS_AGAIN }));
     }
 
     /// Takes a plan of what the stash has. None: the task must end.
@@ -196,7 +197,7 @@ impl Parker {
         if order.keys.is_empty() {
             return Some(());
         }
-        device.parked.follow(Plan::new(order.keys, order.of_last_run), is_whole);
+        device.parked.follow(Plan::new(order.keys, order.of_last_run), is_whole, device.counters());
         self.go_on(device);
         Some(())
     }
@@ -306,8 +307,10 @@ impl Parker {
     fn make_next(&self, device: &Device) -> Option<Duration> {
         let at_once = Some(Duration::ZERO);
         let (plan, stored) = (device.parked.plan()?, device.stored()?);
-        if let Some(pause) = spare::pause() {
-            return Some(pause);
+        let pause = spare::pause();
+        device.parked.give_way(pause.is_some());
+        if pause.is_some() {
+            return pause;
         }
         if device.calls_back() {
             return Some(ASKS_AGAIN);
@@ -512,13 +515,13 @@ impl Task for Begin {
             let owner = parker.owner;
             pool::queue_after(owner, again, Box::new(Begin { parker, again: 2 * again }));
         } else {
-            device.parked.expect_no_plan();
+            device.parked.expect_no_plan(device.counters());
         }
     }
 
     fn cancel(self: Box<Self>, _: Cancelled) {
         if let Some(device) = self.parker.device.upgrade() {
-            device.parked.expect_no_plan();
+            device.parked.expect_no_work();
         }
     }
 }

@@ -19,8 +19,11 @@ use crate::state::stored::Source;
 /// Notes the request while nothing is parked: if the last run did not make it, more is made ahead.
 pub fn note<I: CreateInfo>(request: &Request<'_, I>) {
     let Request { call, pipeline } = request;
+    let device = call.device;
     if call.allocator.is_null() {
-        call.device.parked.note_request(&pipeline.key);
+        device.parked.note_request(&pipeline.key, device.counters());
+    } else {
+        device.parked.note_request_with_allocator(device.counters());
     }
 }
 
@@ -38,7 +41,7 @@ pub unsafe fn take<I: CreateInfo>(request: &Request<'_, I>) -> Option<Served> {
     }
     let started = Instant::now();
     let Finished { pipeline: handle, cost, origin, .. } =
-        device.parked.take(&pipeline.key, !matches!(call.passed, Passed::Null))?;
+        device.parked.take(&pipeline.key, !matches!(call.passed, Passed::Null), device.counters())?;
     let mut first = false;
     if let Some(stored) = device.stored() {
         first = match origin {

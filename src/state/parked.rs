@@ -4,15 +4,16 @@
 //! share; the lock of an entry is for the worker that is making it and the one thread that waits for that.
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
 use ash::vk;
 use rustc_hash::FxBuildHasher;
 
-use super::plan::Plan;
+use super::plan::{Met, Plan};
 use super::stored::Source;
+use crate::stats::{Count, Counters};
 use vkstash_store::base::util::lock;
 use vkstash_store::format::record::Key;
 
@@ -86,10 +87,12 @@ pub struct Parked {
     /// What is made, once that is known, and once everything that was put off is read.
     plan: OnceLock<Plan>,
     whole_plan: OnceLock<Plan>,
-    /// There may be a plan later, or a whole one.
-    expects_plan: AtomicBool,
-    /// What was asked for until then.
+    /// One of [`NO_WORK`], [`EXPECTED`] and [`SETTLED`].
+    outlook: AtomicU8,
+    /// What was asked for while a plan, or a whole one, is expected.
     asked: Mutex<Vec<Key>>,
+    /// The worker that looked last waits until a processor is free.
+    gives_way: AtomicBool,
     /// The plan is newer than those who make more of it know.
     replanned: AtomicBool,
     /// Has more of the plan made.
@@ -105,6 +108,13 @@ pub struct Parked {
     /// Nothing is added any more.
     closed: AtomicBool,
 }
+
+/// Nothing is made ahead on this device.
+const NO_WORK: u8 = 0;
+/// There may be a plan later, or a whole one.
+const EXPECTED: u8 = 1;
+/// There will be no other plan than there is.
+const SETTLED: u8 = 2;
 
 /// Nanoseconds from the first call in this process, or a little before, to this time.
 fn nanos(at: Instant) -> u64 {
@@ -173,14 +183,20 @@ impl Parked {
     }
 
     /// What is made from now on, less what was asked for on this device. `is_whole`: nothing of the stash was put off.
-    pub fn follow(&self, plan: Plan, is_whole: bool) {
+    pub fn follow(&self, plan: Plan, is_whole: bool, counters: &Counters) {
         let mut asked = lock(&self.asked);
-        asked.iter().for_each(|key| _ = plan.note_request(key));
+        let is_first = self.plan().is_none();
+        for key in asked.iter() {
+            let met = plan.note_request(key);
+            if is_first {
+                self.count_unready(met, !is_whole, counters);
+            }
+        }
         let place = if is_whole { &self.whole_plan } else { &self.plan };
         // There is one of each.
         let _ = place.set(plan);
         if is_whole {
-            self.expects_plan.store(false, Ordering::Relaxed);
+            self.outlook.store(SETTLED, Ordering::Relaxed);
             *asked = Vec::new();
         }
         self.replanned.store(true, Ordering::SeqCst);
@@ -188,25 +204,60 @@ impl Parked {
 
     /// Background work will look for a plan.
     pub fn expect_plan(&self) {
-        self.expects_plan.store(true, Ordering::Relaxed);
+        self.outlook.store(EXPECTED, Ordering::Relaxed);
     }
 
     /// There will be no other one than there is.
-    pub fn expect_no_plan(&self) {
+    pub fn expect_no_plan(&self, counters: &Counters) {
         let mut asked = lock(&self.asked);
-        self.expects_plan.store(false, Ordering::Relaxed);
+        self.outlook.store(SETTLED, Ordering::Relaxed);
+        if self.plan().is_none() {
+            counters.add(Count::NotPlanned, asked.len() as u64);
+        }
         *asked = Vec::new();
     }
 
-    /// Notes a request for the plan that is expected.
+    /// Nothing is made ahead on this device, or nothing more.
+    pub fn expect_no_work(&self) {
+        let mut asked = lock(&self.asked);
+        self.outlook.store(NO_WORK, Ordering::Relaxed);
+        *asked = Vec::new();
+    }
+
+    /// Notes a request for the plan that is expected. True: it is counted once there is one.
     #[cold]
-    fn note_for_later(&self, key: &Key) {
+    fn note_for_later(&self, key: &Key) -> bool {
         let mut asked = lock(&self.asked);
         // The plan may have come meanwhile.
-        let is_expected = self.expects_plan.load(Ordering::Relaxed);
+        let is_expected = self.outlook.load(Ordering::Relaxed) == EXPECTED;
         if is_expected && asked.len() < Plan::MOST && asked.try_reserve(1).is_ok() {
             asked.push(*key);
+            return self.plan().is_none();
         }
+        false
+    }
+
+    /// Whether the worker that looked last waits until a processor is free.
+    pub fn give_way(&self, gives_way: bool) {
+        // Mostly unchanged.
+        if self.gives_way.load(Ordering::Relaxed) != gives_way {
+            self.gives_way.store(gives_way, Ordering::Relaxed);
+        }
+    }
+
+    /// Counts why nothing was ready for a request.
+    fn count_unready(&self, met: Met, is_expected: bool, counters: &Counters) {
+        counters.count(match met {
+            Met::Unknown if !is_expected => Count::NotPlanned,
+            Met::OfOthers => Count::NotPlanned,
+            Met::Unknown | Met::NotReturned if self.gives_way.load(Ordering::Relaxed) => {
+                Count::NoProcessorFree
+            }
+            Met::Unknown | Met::NotReturned => Count::AskedFirst,
+            Met::Returned => Count::NotKept,
+            Met::Released => Count::ReleasedBefore,
+            Met::Again => Count::AskedAgain,
+        });
     }
 
     /// Whether there is another plan than when this was asked last.
@@ -255,23 +306,43 @@ impl Parked {
         has_half && !self.closed.load(Ordering::Relaxed) && self.plan().is_some_and(Plan::is_due)
     }
 
-    /// The program asks for this pipeline, perhaps while nothing waits. Wakes a worker once in many requests, and only
-    /// if the program goes on with the plan: for one that asks for the same few pipelines again, workers would make and
-    /// destroy the rest for ever.
-    pub fn note_request(&self, key: &Key) {
-        if self.expects_plan.load(Ordering::Relaxed) {
-            self.note_for_later(key);
+    /// The program asks for this pipeline while nothing waits, or could not take what does.
+    pub fn note_request(&self, key: &Key, counters: &Counters) {
+        if let Some(met) = self.meet(key, counters) {
+            self.count_unready(met, self.outlook.load(Ordering::Relaxed) == EXPECTED, counters);
         }
-        let Some(plan) = self.plan() else { return };
-        let goes_on = plan.note_request(key);
-        if goes_on {
+    }
+
+    /// The program asks for a pipeline that nothing can be ready for, because it passes an allocator.
+    pub fn note_request_with_allocator(&self, counters: &Counters) {
+        if self.outlook.load(Ordering::Relaxed) != NO_WORK {
+            counters.count(Count::OwnAllocator);
+        }
+    }
+
+    /// A request. Wakes a worker once in many requests, and only if the program goes on with the plan: for one that
+    /// asks for the same few pipelines again, workers would make and destroy the rest for ever. None: there is no plan.
+    fn meet(&self, key: &Key, counters: &Counters) -> Option<Met> {
+        let outlook = self.outlook.load(Ordering::Relaxed);
+        if outlook == EXPECTED && self.note_for_later(key) {
+            return None;
+        }
+        let Some(plan) = self.plan() else {
+            if outlook == SETTLED {
+                counters.count(Count::NotPlanned);
+            }
+            return None;
+        };
+        let met = plan.note_request(key);
+        if met.is_new() {
             self.went_on.fetch_max(nanos(Instant::now()), Ordering::Relaxed);
         }
-        if goes_on && !self.refilling.load(Ordering::Relaxed) && self.is_due() && self.resume() {
+        if met.is_new() && !self.refilling.load(Ordering::Relaxed) && self.is_due() && self.resume() {
             if let Some(refill) = self.refill.get() {
                 refill();
             }
         }
+        Some(met)
     }
 
     /// A worker begins to make this pipeline, which usually takes so long. None: it waits already, there is no room, or
@@ -292,12 +363,20 @@ impl Parked {
 
     /// Takes the pipeline out, and waits for it if a worker is making it and that is likely to end sooner than making
     /// it again. None: there is none for such a call.
-    pub fn take(&self, key: &Key, has_cache: bool) -> Option<Finished> {
-        self.note_request(key);
-        if self.is_empty() {
-            return None;
+    pub fn take(&self, key: &Key, has_cache: bool, counters: &Counters) -> Option<Finished> {
+        let met = self.meet(key, counters);
+        let entry = if self.is_empty() { None } else { self.remove(key, has_cache) };
+        let is_in_the_making = entry.is_some();
+        let taken = entry.and_then(|entry| self.wait(&entry));
+        if let (Some(met), None) = (met, taken) {
+            let met = if is_in_the_making { Met::NotReturned } else { met };
+            self.count_unready(met, self.outlook.load(Ordering::Relaxed) == EXPECTED, counters);
         }
-        let entry = self.remove(key, has_cache)?;
+        taken
+    }
+
+    /// Waits for what a worker makes.
+    fn wait(&self, entry: &Entry) -> Option<Finished> {
         let mut progress = entry.lock();
         while let Progress::Making { since, usual } = *progress {
             // What a worker has begun is finished after the rest of the time. If it is late, it may have been
@@ -326,7 +405,7 @@ impl Parked {
             let taken = self.end(&mut entry.lock());
             self.remove_this(&key, &entry);
             if let (Some(_), Some(plan)) = (taken, self.plan()) {
-                plan.pass_over(&key);
+                plan.note_release(&key);
             }
             taken
         };
@@ -428,6 +507,7 @@ impl Drop for Making<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
     use std::thread;
 
     use ash::vk::Handle;
@@ -436,6 +516,9 @@ mod tests {
     use crate::watched;
 
     const USUAL: Duration = Duration::from_secs(100);
+
+    /// For tests that count nothing.
+    static NOBODY: LazyLock<Counters> = LazyLock::new(Counters::default);
 
     fn finished(number: u64) -> Finished {
         let pipeline = vk::Pipeline::from_raw(number);
@@ -451,7 +534,10 @@ mod tests {
     fn a_program_for_which_nothing_is_made_pays_for_no_map() {
         let before = watched::held();
         let parked = Parked::default();
-        assert!(parked.take(&[1; 32], false).is_none() && parked.take_older_than(Instant::now()).is_empty());
+        assert!(
+            parked.take(&[1; 32], false, &NOBODY).is_none()
+                && parked.take_older_than(Instant::now()).is_empty()
+        );
         assert!(parked.close().is_empty());
         assert_eq!(watched::held(), before);
     }
@@ -459,12 +545,13 @@ mod tests {
     #[test]
     fn a_pipeline_is_handed_over_once() {
         let parked = Parked::default();
-        assert!(parked.is_empty() && parked.take(&[1; 32], false).is_none());
+        assert!(parked.is_empty() && parked.take(&[1; 32], false, &NOBODY).is_none());
         assert_eq!(park(&parked, 1), None);
         assert!(parked.begin(&[1; 32], For::AnyCall, USUAL).is_none(), "it waits already");
         assert_eq!((parked.count(), parked.bytes()), (1, 10));
         let all: Vec<_> = thread::scope(|scope| {
-            let threads: Vec<_> = (0..4).map(|_| scope.spawn(|| parked.take(&[1; 32], false))).collect();
+            let threads: Vec<_> =
+                (0..4).map(|_| scope.spawn(|| parked.take(&[1; 32], false, &NOBODY))).collect();
             threads.into_iter().filter_map(|thread| thread.join().unwrap()).collect()
         });
         assert_eq!(all.iter().map(|one| one.pipeline.as_raw()).collect::<Vec<_>>(), [1]);
@@ -476,7 +563,7 @@ mod tests {
         let parked = Parked::default();
         thread::scope(|scope| {
             let making = parked.begin(&[1; 32], For::AnyCall, USUAL).unwrap();
-            let waits = scope.spawn(|| parked.take(&[1; 32], false));
+            let waits = scope.spawn(|| parked.take(&[1; 32], false, &NOBODY));
             while !parked.is_empty() {
                 thread::yield_now();
             }
@@ -491,7 +578,7 @@ mod tests {
         let parked = Parked::default();
         thread::scope(|scope| {
             let making = parked.begin(&[1; 32], For::AnyCall, USUAL).unwrap();
-            let waits = scope.spawn(|| parked.take(&[1; 32], false));
+            let waits = scope.spawn(|| parked.take(&[1; 32], false, &NOBODY));
             while !parked.is_empty() {
                 thread::yield_now();
             }
@@ -499,13 +586,13 @@ mod tests {
             assert_eq!(waits.join().unwrap(), None);
         });
         let late = parked.begin(&[2; 32], For::AnyCall, Duration::ZERO).unwrap();
-        assert_eq!(parked.take(&[2; 32], false), None);
+        assert_eq!(parked.take(&[2; 32], false, &NOBODY), None);
         // Meanwhile another worker makes it again, and keeps its entry.
         let again = parked.begin(&[2; 32], For::AnyCall, USUAL).unwrap();
         let back = late.finish(finished(2));
         assert_eq!(back.map(|one| one.pipeline.as_raw()), Some(2), "nobody waits for it any more");
         assert_eq!(again.finish(finished(3)), None);
-        assert_eq!(parked.take(&[2; 32], false).map(|one| one.pipeline.as_raw()), Some(3));
+        assert_eq!(parked.take(&[2; 32], false, &NOBODY).map(|one| one.pipeline.as_raw()), Some(3));
         assert!(parked.is_empty());
     }
 
@@ -525,7 +612,7 @@ mod tests {
         }
         assert!(parked.begin(&key(MOST), For::AnyCall, USUAL).is_none());
         let between = Instant::now();
-        let young = parked.take(&key(0), false).unwrap();
+        let young = parked.take(&key(0), false, &NOBODY).unwrap();
         assert_eq!(
             parked
                 .begin(&key(0), For::AnyCall, USUAL)
@@ -538,7 +625,7 @@ mod tests {
         assert_eq!(parked.close().len(), 1);
         assert_eq!(making.finish(finished(1)).map(|one| one.pipeline.as_raw()), Some(1));
         assert!(parked.begin(&key(2), For::AnyCall, USUAL).is_none(), "closed");
-        assert!(parked.take(&key(0), false).is_none(), "taken");
+        assert!(parked.take(&key(0), false, &NOBODY).is_none(), "taken");
         assert_eq!(parked.bytes(), 0);
     }
 
@@ -552,22 +639,67 @@ mod tests {
         };
         let plan = |count: u8| Plan::new((0..count).map(|key| [key; 32]).collect(), count.into());
         parked.expect_plan();
-        parked.note_request(&[2; 32]);
-        parked.follow(plan(4), false);
+        parked.note_request(&[2; 32], &NOBODY);
+        parked.follow(plan(4), false, &NOBODY);
         // Of the second one the first plan knows nothing.
-        [3, 6].iter().for_each(|&key| parked.note_request(&[key; 32]));
+        [3, 6].iter().for_each(|&key| parked.note_request(&[key; 32], &NOBODY));
         assert_eq!(next(&parked), [0, 1]);
-        parked.follow(plan(8), true);
+        parked.follow(plan(8), true, &NOBODY);
         assert_eq!(next(&parked), [7, 0, 1, 4, 5], "and the work goes on behind it");
-        parked.note_request(&[0; 32]);
+        parked.note_request(&[0; 32], &NOBODY);
         assert!(lock(&parked.asked).is_empty(), "nothing more is expected");
         let never = Parked::default();
-        never.note_request(&[0; 32]);
+        never.note_request(&[0; 32], &NOBODY);
         assert!(lock(&never.asked).is_empty());
         never.expect_plan();
-        never.note_request(&[0; 32]);
-        never.expect_no_plan();
+        never.note_request(&[0; 32], &NOBODY);
+        never.expect_no_plan(&NOBODY);
         assert!(lock(&never.asked).is_empty());
+    }
+
+    #[test]
+    fn why_nothing_was_ready_is_counted_once_a_request() {
+        let reasons = |parked: &Parked, requests: &[u8]| {
+            let counters = Counters::default();
+            requests.iter().for_each(|key| _ = parked.take(&[*key; 32], false, &counters));
+            counters.values().into_iter().collect::<Vec<_>>()
+        };
+        let is = |name: &str, count: u64| (name.to_owned(), count);
+        let parked = Parked::default();
+        assert_eq!(reasons(&parked, &[1]), [], "nothing is made ahead");
+        parked.expect_plan();
+        assert_eq!(reasons(&parked, &[1, 77]), [], "it is not known yet");
+        let counters = Counters::default();
+        parked.follow(Plan::new((0..10).map(|key| [key; 32]).collect(), 9), true, &counters);
+        assert_eq!(counters.values(), [is("asked_first", 1), is("not_planned", 1)].into());
+        assert_eq!(
+            reasons(&parked, &[1, 2, 9, 78]),
+            [is("asked_again", 1), is("asked_first", 1), is("not_planned", 2)]
+        );
+        parked.give_way(true);
+        assert_eq!(reasons(&parked, &[3]), [is("no_processor_free", 1)]);
+        parked.give_way(false);
+        // The plan goes on behind it.
+        let next = || parked.plan().and_then(Plan::next).unwrap()[0];
+        assert_eq!((next(), next(), next(), next()), (4, 5, 6, 7));
+        assert_eq!(park(&parked, 4), None);
+        assert_eq!(park(&parked, 5), None);
+        assert_eq!(reasons(&parked, &[4, 7]), [is("not_kept", 1)], "one was ready");
+        let late = parked.begin(&[6; 32], For::AnyCall, Duration::ZERO).unwrap();
+        assert_eq!(reasons(&parked, &[6]), [is("asked_first", 1)]);
+        drop(late);
+        assert_eq!(parked.take_older_than(Instant::now()).len(), 1);
+        assert_eq!(reasons(&parked, &[5]), [is("released_before", 1)]);
+        parked.note_request_with_allocator(&counters);
+        assert_eq!(counters.get(Count::OwnAllocator), 1);
+
+        let first_run = Parked::default();
+        first_run.expect_plan();
+        assert_eq!(reasons(&first_run, &[1]), []);
+        let counters = Counters::default();
+        first_run.expect_no_plan(&counters);
+        assert_eq!(counters.get(Count::NotPlanned), 1);
+        assert_eq!(reasons(&first_run, &[2]), [is("not_planned", 1)]);
     }
 
     #[test]
@@ -580,13 +712,13 @@ mod tests {
             keys
         };
         let parked = Parked::default();
-        parked.follow(Plan::new(keys(0..100), 100), true);
+        parked.follow(Plan::new(keys(0..100), 100), true, &NOBODY);
         for round in 0..10 {
             // The program leaves out every other one.
             assert_eq!(made(&parked, 10), (10 * round..10 * round + 10).collect::<Vec<_>>());
             let before = Instant::now();
             for key in (0..10).step_by(2) {
-                assert!(parked.take(&[10 * round + key; 32], false).is_some(), "{round}");
+                assert!(parked.take(&[10 * round + key; 32], false, &NOBODY).is_some(), "{round}");
             }
             assert_eq!(parked.take_older_than(before).len(), 5, "{round}");
             assert_eq!(parked.count(), 0);
@@ -595,7 +727,7 @@ mod tests {
 
         // One lull, in which pipelines are released in several passes, as they were made.
         let parked = Parked::default();
-        parked.follow(Plan::new(keys(0..100), 100), true);
+        parked.follow(Plan::new(keys(0..100), 100), true, &NOBODY);
         for pass in 0..8 {
             let count = if pass == 0 { 60 } else { 0 };
             assert_eq!(made(&parked, count).len(), count);
@@ -605,11 +737,11 @@ mod tests {
             assert_ne!(parked.take_older_than(Instant::now()).len(), 0);
         }
         for lull in 0..Plan::REWINDS as u8 - 1 {
-            parked.note_request(&[10 * lull; 32]);
+            parked.note_request(&[10 * lull; 32], &NOBODY);
             assert_eq!(made(&parked, 100), [10 * lull + 1], "the first lull is one");
             assert_eq!(parked.take_older_than(Instant::now()).len(), 1);
         }
-        parked.note_request(&[90; 32]);
+        parked.note_request(&[90; 32], &NOBODY);
         assert_eq!(made(&parked, 100), [91], "after the last lull that counts");
     }
 
@@ -623,7 +755,7 @@ mod tests {
             made += 1;
         }
         assert_eq!(u64::from(made), MOST_BYTES / COMPILED_BYTES);
-        assert!(parked.take(&[0; 32], false).is_some() && parked.has_room());
+        assert!(parked.take(&[0; 32], false, &NOBODY).is_some() && parked.has_room());
     }
 
     #[test]
@@ -633,9 +765,9 @@ mod tests {
         let counting = refills.clone();
         let refill = move || _ = counting.fetch_add(1, Ordering::Relaxed);
         parked.refill_with(Box::new(refill));
-        parked.follow(Plan::new((0..10).map(|number| [number; 32]).collect(), 10), false);
+        parked.follow(Plan::new((0..10).map(|number| [number; 32]).collect(), 10), false, &NOBODY);
         let refills = |key: u8| {
-            parked.note_request(&[key; 32]);
+            parked.note_request(&[key; 32], &NOBODY);
             refills.load(Ordering::Relaxed)
         };
         assert_eq!((refills(0), refills(1)), (1, 1), "somebody sees to it");
@@ -646,7 +778,7 @@ mod tests {
             Finished { origin: MadeOf::Artifact { bytes: MOST_BYTES, source: Source::Own }, ..finished(5) };
         assert_eq!(parked.begin(&[5; 32], For::AnyCall, USUAL).unwrap().finish(large), None);
         assert_eq!(refills(2), 1);
-        assert!(parked.take(&[5; 32], false).is_some());
+        assert!(parked.take(&[5; 32], false, &NOBODY).is_some());
         assert_eq!(refills(3), 2);
     }
 
@@ -657,13 +789,13 @@ mod tests {
         let refills = Arc::new(AtomicUsize::new(0));
         let counting = refills.clone();
         parked.refill_with(Box::new(move || _ = counting.fetch_add(1, Ordering::Relaxed)));
-        parked.follow(Plan::new((0..100).map(|number| [number; 32]).collect(), 1), false);
+        parked.follow(Plan::new((0..100).map(|number| [number; 32]).collect(), 1), false, &NOBODY);
         let plan = parked.plan().unwrap();
         assert_eq!((plan.next(), plan.next()), (Some(&[0; 32]), None));
         assert!(!parked.is_in_use());
-        parked.note_request(&[0; 32]);
+        parked.note_request(&[0; 32], &NOBODY);
         assert_eq!(refills.load(Ordering::Relaxed), 0);
-        parked.note_request(&[1; 32]);
+        parked.note_request(&[1; 32], &NOBODY);
         assert!(parked.is_in_use());
         assert_eq!(refills.load(Ordering::Relaxed), 1);
     }
@@ -671,11 +803,11 @@ mod tests {
     #[test]
     fn a_plan_of_everything_replaces_one_that_was_made_before() {
         let parked = Parked::default();
-        parked.follow(Plan::new(vec![[1; 32]], 1), false);
+        parked.follow(Plan::new(vec![[1; 32]], 1), false, &NOBODY);
         assert!(parked.was_replanned() && !parked.was_replanned());
         assert_eq!(parked.plan().and_then(Plan::next), Some(&[1; 32]));
         assert!(!parked.is_in_use() || parked.plan().is_some_and(Plan::has_more));
-        parked.follow(Plan::new(vec![[2; 32], [1; 32]], 2), true);
+        parked.follow(Plan::new(vec![[2; 32], [1; 32]], 2), true, &NOBODY);
         assert!(parked.was_replanned() && parked.is_in_use());
         assert_eq!(parked.plan().and_then(Plan::next), Some(&[2; 32]));
     }

@@ -19,7 +19,7 @@ use vkstash_store::format::record::Key;
 pub struct Plan {
     keys: Vec<Key>,
     positions: HashMap<Key, u32, FxBuildHasher>,
-    /// By position: [`ASKED`], [`RETURNED`] and [`AHEAD`].
+    /// By position: [`ASKED`], [`RETURNED`], [`AHEAD`] and [`RELEASED`].
     states: Vec<AtomicU8>,
     /// The keys before this position are those of the last run. They are returned without a request.
     first: AtomicUsize,
@@ -40,12 +40,38 @@ pub struct Plan {
     turn: Mutex<()>,
 }
 
+/// What [`Plan::note_request`] finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Met {
+    /// The key is not in the plan.
+    Unknown,
+    /// It is one of other runs than the last one, and was not returned.
+    OfOthers,
+    /// It is one of the last run, and was not returned yet.
+    NotReturned,
+    /// It was returned.
+    Returned,
+    /// It was returned, and what was made of it is released.
+    Released,
+    /// The program has asked for it before.
+    Again,
+}
+
+impl Met {
+    /// Whether it is a key of the plan that the program has not asked for before.
+    pub fn is_new(self) -> bool {
+        !matches!(self, Met::Unknown | Met::Again)
+    }
+}
+
 /// The program has asked for it.
 const ASKED: u8 = 1;
 /// By [`Plan::next`], since the start or [`Plan::rewind`].
 const RETURNED: u8 = 2;
 /// It counts in [`Plan::ahead`].
 const AHEAD: u8 = 4;
+/// What was made of it is released, because the program did not ask for it in time.
+const RELEASED: u8 = 8;
 
 /// How far a part of the keys has been gone through.
 #[derive(Default)]
@@ -154,8 +180,8 @@ impl Plan {
 
     /// Whether it is wanted and not returned yet.
     fn take(&self, position: usize, as_what: u8) -> bool {
-        let state = &self.states[position];
-        state.compare_exchange(0, as_what, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        let take = |state: u8| (state & (ASKED | RETURNED) == 0).then_some(as_what);
+        self.states[position].fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
     }
 
     /// Whether the program has asked for as much as is made ahead of it, so many times over.
@@ -191,6 +217,14 @@ impl Plan {
     /// Nothing is made of this key, which [`Plan::next`] has returned: another one may be made in its place.
     pub fn pass_over(&self, key: &Key) {
         if let Some(&position) = self.positions.get(key) {
+            self.be_no_more_ahead(position as usize);
+        }
+    }
+
+    /// What was made of this key is released: another one may be made in its place.
+    pub fn note_release(&self, key: &Key) {
+        if let Some(&position) = self.positions.get(key) {
+            self.states[position as usize].fetch_or(RELEASED, Ordering::Relaxed);
             self.be_no_more_ahead(position as usize);
         }
     }
@@ -250,7 +284,7 @@ impl Plan {
         self.first.store(0, Ordering::Relaxed);
         for state in &self.states {
             // Whoever clears the bit counts down, so a request at the same time is counted once.
-            if state.fetch_and(ASKED, Ordering::Relaxed) & AHEAD != 0 {
+            if state.fetch_and(ASKED | RELEASED, Ordering::Relaxed) & AHEAD != 0 {
                 self.ahead.fetch_sub(1, Ordering::Relaxed);
             }
         }
@@ -260,31 +294,39 @@ impl Plan {
     }
 
     /// The program asks for this key. Work that lies behind the request goes on after it, because the program is
-    /// further on than in the earlier run, and comes back at the end: threads may have asked in another order. True: it
-    /// is a key of the plan that the program has not asked for before.
-    pub fn note_request(&self, key: &Key) -> bool {
+    /// further on than in the earlier run, and comes back at the end: threads may have asked in another order.
+    pub fn note_request(&self, key: &Key) -> Met {
         let Some(&position) = self.positions.get(key) else {
             self.surprised.store(true, Ordering::Relaxed);
-            return false;
+            return Met::Unknown;
         };
         let position = position as usize;
         let state = &self.states[position];
         // Most requests that are not new change nothing that threads share.
-        let is_new = state.load(Ordering::Relaxed) & ASKED == 0
-            && state.fetch_or(ASKED, Ordering::Relaxed) & ASKED == 0;
-        if is_new {
-            self.requests.fetch_add(1, Ordering::Relaxed);
-            self.be_no_more_ahead(position);
-            let is_beyond = position >= self.first();
-            self.is_beyond.store(is_beyond, Ordering::Relaxed);
-            if is_beyond {
-                self.goes_beyond.store(true, Ordering::Relaxed);
-                self.of_others.go_behind(position);
-            } else {
-                self.of_last_run.go_behind(position);
-            }
+        if state.load(Ordering::Relaxed) & ASKED != 0 {
+            return Met::Again;
         }
-        is_new
+        let before = state.fetch_or(ASKED, Ordering::Relaxed);
+        if before & ASKED != 0 {
+            return Met::Again;
+        }
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        self.be_no_more_ahead(position);
+        let is_beyond = position >= self.first();
+        self.is_beyond.store(is_beyond, Ordering::Relaxed);
+        if is_beyond {
+            self.goes_beyond.store(true, Ordering::Relaxed);
+            self.of_others.go_behind(position);
+        } else {
+            self.of_last_run.go_behind(position);
+        }
+        match before {
+            _ if before & RELEASED != 0 => Met::Released,
+            _ if before & RETURNED != 0 => Met::Returned,
+            // After going back no key is one of the last run.
+            _ if is_beyond && self.rewinds.load(Ordering::Relaxed) == 0 => Met::OfOthers,
+            _ => Met::NotReturned,
+        }
     }
 }
 
@@ -316,10 +358,11 @@ mod tests {
     fn what_the_program_has_asked_for_is_left_out_and_the_work_goes_on_behind_it() {
         let plan = plan();
         assert_eq!(plan.next().map(|key| key[0]), Some(0));
-        assert!(plan.note_request(&[6; 32]) && !plan.note_request(&[6; 32]));
+        assert_eq!(plan.note_request(&[6; 32]), Met::NotReturned);
+        assert_eq!(plan.note_request(&[6; 32]), Met::Again);
         plan.note_request(&[8; 32]);
         assert!(!plan.was_surprised());
-        assert!(!plan.note_request(&[77; 32]));
+        assert_eq!(plan.note_request(&[77; 32]), Met::Unknown);
         assert!(plan.was_surprised());
         assert_eq!(plan.next().map(|key| key[0]), Some(9));
         plan.note_request(&[3; 32]);
@@ -399,12 +442,13 @@ mod tests {
         let plan = Plan::new(keys(100), 1);
         plan.note_request(&[50; 32]);
         assert_eq!(plan.next(), Some(&[51; 32]));
-        assert!(!plan.note_request(&[50; 32]));
+        assert_eq!(plan.note_request(&[50; 32]), Met::Again);
         plan.pass_over(&[51; 32]);
         plan.pass_over(&[51; 32]);
         assert_eq!(rest(&plan), [52, 0]);
-        plan.note_request(&[51; 32]);
-        assert_eq!(rest(&plan), [53], "two were asked for, and one of those that are made was not");
+        assert_eq!(plan.note_request(&[51; 32]), Met::Returned);
+        assert_eq!(plan.note_request(&[60; 32]), Met::OfOthers);
+        assert_eq!(rest(&plan), [61, 62], "two were asked for, and one of those that are made was not");
     }
 
     #[test]
@@ -415,7 +459,7 @@ mod tests {
         for round in 0..Plan::REWINDS as u8 {
             plan.rewind();
             assert!(!plan.has_more() && plan.next().is_none());
-            plan.note_request(&[10 * round + 10; 32]);
+            assert_eq!(plan.note_request(&[10 * round + 10; 32]), Met::NotReturned);
             assert_eq!(rest(&plan), [10 * round + 11]);
             plan.note_request(&[10 * round + 11; 32]);
             assert_eq!(rest(&plan), [10 * round + 12, 10 * round + 13]);

@@ -57,6 +57,7 @@ mod start;
 mod stats;
 mod tally;
 mod units;
+mod unready;
 mod verify;
 
 use std::fmt::Display;

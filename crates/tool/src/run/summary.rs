@@ -14,6 +14,7 @@ use crate::kept;
 use crate::names;
 use crate::tally::Tally;
 use crate::units::{counted, plain, saved};
+use crate::unready;
 
 /// Number of reasons for bypasses that are named, the most frequent first.
 const MOST_REASONS: usize = 2;
@@ -66,10 +67,13 @@ fn outcome(reports: &[RunReport], known: Known) -> String {
         return "no pipeline was created".to_owned();
     }
 
-    let served = match tally.hit_percent() {
+    let mut served = match tally.hit_percent() {
         Some(percent) => format!("{} served ({percent:.1} %)", tally.served()),
         None => format!("{} served", tally.served()),
     };
+    if tally.get(Count::Parked) > 0 {
+        served += &format!(", {} of them ready before the program asked", tally.get(Count::Parked));
+    }
     // Who had the most of them is named first.
     let answered = (tally.get(Count::DriverHad) > 0).then(|| {
         let percent = tally.driver_percent().unwrap_or_default();
@@ -107,6 +111,9 @@ fn outcome(reports: &[RunReport], known: Known) -> String {
     }
     let (nanos, ahead) = (tally.get(Count::SavedNanos), tally.get(Count::AheadNanos));
     line += &format!("; {}", saved(nanos, ahead));
+    if let Some((_, reasons)) = unready::of(|what| tally.get(what)) {
+        line += &format!("; not ready: {reasons}");
+    }
     if tally.get(Count::SwitchedOff) > 0 {
         line += "; compilations were disabled (`vkstash cache`)";
     }
@@ -253,9 +260,21 @@ mod tests {
         let counters =
             [(Count::Parked, 9), (Count::SavedNanos, 132_000_000), (Count::AheadNanos, 132_000_000)];
         let line = of(&[report(&counters)]);
-        assert_eq!(line, "9 served (100.0 %), 0 compiled, 0 bypassed; 132ms of compiling done ahead");
+        let expected = "9 served (100.0 %), 9 of them ready before the program asked, 0 compiled, 0 bypassed; \
+                        132ms of compiling done ahead";
+        assert_eq!(line, expected);
         let line = of(&[report(&counters), report(&[(Count::SavedNanos, 8_000_000), (Count::Served, 1)])]);
         assert!(line.ends_with("; up to 8ms saved, 132ms of compiling done ahead"), "{line}");
+    }
+
+    #[test]
+    fn why_pipelines_were_not_ready_is_said() {
+        let counters =
+            [(Count::Parked, 6), (Count::DriverHad, 3), (Count::AskedFirst, 1), (Count::NotPlanned, 2)];
+        let expected = "6 served (66.6 %), 6 of them ready before the program asked, \
+                        3 answered by the driver's caches (33.3 %), 0 compiled, 0 bypassed; nothing saved; \
+                        not ready: 2 that the last run did not ask for, 1 asked for before a worker came to them";
+        assert_eq!(of(&[report(&counters)]), expected);
     }
 
     #[test]

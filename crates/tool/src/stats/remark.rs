@@ -5,6 +5,7 @@ use vkstash_store::settings::BackgroundMode;
 
 use super::model::{Benefit, Store};
 use crate::tally::Tally;
+use crate::unready;
 
 /// The benefit and, if there is none, the reason in words.
 pub(super) fn judge(
@@ -27,12 +28,12 @@ pub(super) fn judge(
 }
 
 /// What was counted of the runs, in words. Nothing is guessed: each reason has counters of its own.
-fn reason(tally: &Tally, store: &Store, mode: BackgroundMode) -> &'static str {
+fn reason(tally: &Tally, store: &Store, mode: BackgroundMode) -> String {
     // A program that forbids compiling asks again without that, for the same pipeline.
     let answered = tally.requests().saturating_sub(tally.get(Count::CompileRequired));
     let most = |count: u64| count.saturating_mul(2) > answered;
     let mostly = |what: Count| most(tally.get(what));
-    if !store.unusable.is_empty() {
+    let plain = if !store.unusable.is_empty() {
         "the stash could not be used"
     } else if answered == 0 {
         "the program forbids compiling, and nothing that it asks for is recorded"
@@ -41,9 +42,9 @@ fn reason(tally: &Tally, store: &Store, mode: BackgroundMode) -> &'static str {
     } else if mostly(Count::SwitchedOff) {
         "compilations were disabled (`vkstash cache`)"
     } else if mostly(Count::DriverHad) {
-        "the driver's own cache has nearly everything already"
+        return format!("the driver's own cache has nearly everything already{}", unready(tally));
     } else if mostly(Count::NothingKept) {
-        nothing_kept(tally, mode)
+        return nothing_kept(tally, mode);
     } else if mostly(Count::NotTaken) {
         "the driver did not take what was recorded"
     } else if mostly(Count::Quarantined) {
@@ -60,12 +61,19 @@ fn reason(tally: &Tally, store: &Store, mode: BackgroundMode) -> &'static str {
         "what was recorded was evicted before it was asked for again (`vkstash keep` has the limits)"
     } else {
         "no run asked for what an earlier one had recorded"
-    }
+    };
+    plain.to_owned()
+}
+
+/// Why nothing was ready, behind a reason.
+fn unready(tally: &Tally) -> String {
+    unready::of(|what| tally.get(what))
+        .map_or(String::new(), |(_, reasons)| format!(" (not ready: {reasons})"))
 }
 
 /// The same for drivers whose caches keep nothing: background work alone can help.
-fn nothing_kept(tally: &Tally, mode: BackgroundMode) -> &'static str {
-    if !mode.allows_work() {
+fn nothing_kept(tally: &Tally, mode: BackgroundMode) -> String {
+    let plain = if !mode.allows_work() {
         "this driver's caches keep nothing that could be served"
     } else if tally.get(Count::ModulesSwitchedOff) > 0 {
         "this driver's caches keep nothing, and conversions were disabled, which background work needs (`vkstash cache`)"
@@ -74,8 +82,11 @@ fn nothing_kept(tally: &Tally, mode: BackgroundMode) -> &'static str {
     } else if tally.get(Count::ParkingFailed) > 0 {
         "this driver's caches keep nothing, and background work could not make what the program asks for"
     } else {
-        "this driver's caches keep nothing, and background work had nothing ready when the program asked"
-    }
+        let had_nothing =
+            "this driver's caches keep nothing, and background work had nothing ready when the program asked";
+        return had_nothing.to_owned() + &unready(tally);
+    };
+    plain.to_owned()
 }
 
 #[cfg(test)]
@@ -204,6 +215,17 @@ mod tests {
         assert!(judged(&counters, 5).1.unwrap().contains("the driver's own cache"));
         let remark = judged(&[(Count::CompileRequired, 3)], 2).1.unwrap();
         assert!(remark.contains("the program forbids compiling"), "{remark}");
+    }
+
+    #[test]
+    fn why_nothing_was_ready_is_said() {
+        let counters = [(Count::DriverHad, 9), (Count::NotKept, 9)];
+        let remark = judged(&counters, 3).1.unwrap();
+        assert!(remark.ends_with("has nearly everything already (not ready: 9 not kept yet)"), "{remark}");
+        let counters = [(Count::CompiledUnrecorded, 9), (Count::NothingKept, 9), (Count::AskedFirst, 8)];
+        let remark = judged(&counters, 3).1.unwrap();
+        let end = "when the program asked (not ready: 8 asked for before a worker came to them)";
+        assert!(remark.ends_with(end), "{remark}");
     }
 
     #[test]

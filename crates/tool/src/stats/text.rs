@@ -9,7 +9,7 @@ use vkstash_store::part::tallies::OF_A_BASE;
 
 use crate::driver_limits::DriverLimit;
 use crate::units::{counted, moment, plain, saved, size, span};
-use crate::{kept, names};
+use crate::{kept, names, unready};
 
 const PORTABLE: &str = "portable";
 /// The reason under which reports count files that were read later.
@@ -179,6 +179,9 @@ fn describe_work(lines: &mut Vec<String>, work: &Work) {
     row("served", served, &format!("{percent}{saved}"));
     if get(Count::Parked) > 0 {
         row("parked", get(Count::Parked), "of those: finished before the program asked");
+    }
+    if let Some((count, reasons)) = unready::of(get) {
+        row("not ready", count, &format!("before the program asked: {reasons}"));
     }
     let compiled = get(Count::Compiled).saturating_add(get(Count::CompiledUnrecorded));
     let unrecorded = match get(Count::CompiledUnrecorded) {
