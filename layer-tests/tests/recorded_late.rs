@@ -1,5 +1,6 @@
 //! What the driver had on a slow disk when the program asked: workers record it later, and later runs are served.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use ash::vk;
@@ -95,7 +96,12 @@ fn program(input: &Value) -> Value {
             threads = waiting::own_workers();
             // On a busy machine those that were started may have ended by now.
             assert!(input["threads"] != false || threads == 0, "{threads}");
-            until_workers_end();
+            // What was parked and not asked for keeps them.
+            let stash = std::env::var_os("VKSTASH_DIR").expect("the environment of a scenario names a stash");
+            until("everything is recorded, or workers end", || {
+                let is_recorded = || records(Path::new(&stash), "artifact") == u64::from(work.count);
+                waiting::unnamed_threads() + waiting::own_workers() == 0 || is_recorded()
+            });
             calls.extend(creations(&driver.take_record()));
         }
         Some(end @ ("device" | "kill")) => {
@@ -130,8 +136,8 @@ fn run(scenario: &Scenario, env: &Env, work: &Work, end: &str) -> Run<Value> {
 }
 
 /// Records by kind in the device part.
-fn records(env: &Env, kind: &str) -> u64 {
-    let applications = list_applications(&env.stash_folder()).unwrap();
+fn records(stash: &Path, kind: &str) -> u64 {
+    let applications = list_applications(stash).unwrap();
     let parts = applications.iter().flat_map(|application| &application.parts);
     let of_devices = parts.filter(|part| part.device.is_some());
     of_devices.map(|part| part.records.get(kind).copied().unwrap_or(0)).sum()
@@ -163,18 +169,22 @@ fn the_first_run_makes_the_programs_calls_and_the_second_is_served() {
             assert!(workers.iter().all(|call| call["cache"] != own[0]["cache"] && call["result"] == 0));
             let names = ["driver_had", "compiled", "left_to_workers", "recorded_by_workers"];
             assert_eq!(counts(&first, names), [LATE, 1, LATE, LATE], "{:?}", first.reports.counters());
-            assert_eq!((records(&env, "artifact"), records(&env, "verified")), (ALL, 0), "{id}");
+            assert_eq!(
+                (records(&env.stash_folder(), "artifact"), records(&env.stash_folder(), "verified")),
+                (ALL, 0),
+                "{id}"
+            );
 
             let second = run(scenario, &env, &work, "");
             let names = ["driver_had", "compiled", "not_taken", "left_to_workers"];
             assert_eq!(counts(&second, names), [0; 4], "{id}: {:?}", second.reports.counters());
             let [served, parked] = counts(&second, ["served", "parked"]);
             assert_eq!(served + parked, ALL, "{id}: {:?}", second.reports.counters());
-            assert_eq!(records(&env, "verified"), ALL, "{id}: taken now");
+            assert_eq!(records(&env.stash_folder(), "verified"), ALL, "{id}: taken now");
             let third = run(scenario, &env, &work, "");
             let [served, parked, late] = counts(&third, ["served", "parked", "recorded_by_workers"]);
             assert_eq!((served + parked, late), (ALL, 0), "{id}: {:?}", third.reports.counters());
-            assert_eq!(records(&env, "artifact"), ALL, "{id}: nothing more is recorded");
+            assert_eq!(records(&env.stash_folder(), "artifact"), ALL, "{id}: nothing more is recorded");
         }
     });
 }
@@ -197,7 +207,7 @@ fn whatever_the_driver_has_is_recorded_once_and_kept() {
                 let names = ["driver_had", "recorded_by_workers", "compiled"];
                 let seen = format!("{version} {:?}", first.reports.counters());
                 assert_eq!(counts(&first, names), [ALL, ALL, 0], "{seen}");
-                assert_eq!(records(&env, "artifact"), ALL, "{seen}");
+                assert_eq!(records(&env.stash_folder(), "artifact"), ALL, "{seen}");
                 // The driver's cache is lost, and what was parked, served or found beside it needs no compile.
                 std::fs::remove_dir_all(scenario.folder().join(format!("disk {version}"))).unwrap();
                 let second = run(scenario, &env, &work, "");
@@ -303,7 +313,7 @@ fn a_program_may_end_at_once_or_be_killed_and_the_next_run_records_the_rest() {
         // The key that the killed process was at is asked of the driver, even if its artifact was recorded by then.
         assert_eq!(served + parked + had, ALL, "{:?}", quiet.reports.counters());
         assert!(late > 0 && late <= had, "{:?}", quiet.reports.counters());
-        assert_eq!(records(&env, "artifact"), ALL, "{:?}", quiet.reports.counters());
+        assert_eq!(records(&env.stash_folder(), "artifact"), ALL, "{:?}", quiet.reports.counters());
         let last = run(scenario, &env, &work, "");
         let [served, parked] = counts(&last, ["served", "parked"]);
         assert_eq!(served + parked, ALL, "{:?}", last.reports.counters());
@@ -413,7 +423,7 @@ fn what_a_driver_refuses_to_workers_twice_is_not_tried_again() {
                 counts(&run, names)
             };
             assert_eq!([(); 3].map(|()| seen()), [[6, 6, 6, 0], [6, 6, 6, 0], [6, 0, 0, 0]], "{id}");
-            assert_eq!(records(&env, "artifact"), 0, "{id}");
+            assert_eq!(records(&env.stash_folder(), "artifact"), 0, "{id}");
         }
     });
 }
