@@ -79,6 +79,8 @@ pub struct Ran {
     pub stderr: String,
     /// From start to end.
     pub wall: Duration,
+    /// Its processor time, and that of what it has started and waited for: the display too.
+    pub processor: Duration,
     /// The layer's reports.
     pub reports: Reports,
     /// The layer was mapped by a program with a window, shortly before that was ended.
@@ -351,15 +353,27 @@ impl Program {
             let name = mpv_device(&env);
             words.iter_mut().for_each(|word| *word = word.replace("@DEVICE@", &name));
         }
-        let started = Instant::now();
+        let (started, processor) = (Instant::now(), of_children());
         let (mut status, stdout, stderr) = run_to_its_end(&env, &words);
         if let Ok(text) = fs::read_to_string(picture.with_extension("status")) {
             status = text.trim().parse().expect("a number");
         }
-        let wall = started.elapsed();
+        let (wall, processor) = (started.elapsed(), of_children().saturating_sub(processor));
         let seen = picture.with_extension("layer").exists();
-        Ran { status, output: stdout, stderr, wall, seen, reports: Reports::read(&report) }
+        Ran { status, output: stdout, stderr, wall, processor, seen, reports: Reports::read(&report) }
     }
+}
+
+/// The processor time of the children that have ended.
+fn of_children() -> Duration {
+    // SAFETY: plain data, and the call writes all of it.
+    let usage = unsafe {
+        let mut usage = std::mem::zeroed::<libc::rusage>();
+        libc::getrusage(libc::RUSAGE_CHILDREN, &mut usage);
+        usage
+    };
+    let time = |of: libc::timeval| Duration::new(of.tv_sec as u64, of.tv_usec as u32 * 1000);
+    time(usage.ru_utime) + time(usage.ru_stime)
 }
 
 /// The Vulkan loader's library.

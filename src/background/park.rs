@@ -402,9 +402,8 @@ impl Parker {
     /// A pipeline was not made. False: nothing more can be made on this device.
     fn note(&self, device: &Device, plan: &Plan, key: &Key, reason: NotMade) -> bool {
         tracing::debug!("a pipeline was not made ahead: {reason}");
-        if is_planned(reason) {
-            plan.pass_over(key);
-        } else {
+        plan.pass_over(key);
+        if !is_planned(reason) {
             device.count(Count::ParkingFailed);
         }
         let ends = ends_it(reason);

@@ -250,11 +250,9 @@ impl Parked {
         counters.count(match met {
             Met::Unknown if !is_expected => Count::NotPlanned,
             Met::OfOthers => Count::NotPlanned,
-            Met::Unknown | Met::NotReturned if self.gives_way.load(Ordering::Relaxed) => {
-                Count::NoProcessorFree
-            }
-            Met::Unknown | Met::NotReturned => Count::AskedFirst,
-            Met::Returned => Count::NotKept,
+            Met::Unknown | Met::NotMade if self.gives_way.load(Ordering::Relaxed) => Count::NoProcessorFree,
+            Met::Unknown | Met::NotMade => Count::AskedFirst,
+            Met::PassedOver => Count::NotKept,
             Met::Released => Count::ReleasedBefore,
             Met::Again => Count::AskedAgain,
         });
@@ -369,7 +367,7 @@ impl Parked {
         let is_in_the_making = entry.is_some();
         let taken = entry.and_then(|entry| self.wait(&entry));
         if let (Some(met), None) = (met, taken) {
-            let met = if is_in_the_making { Met::NotReturned } else { met };
+            let met = if is_in_the_making { Met::NotMade } else { met };
             self.count_unready(met, self.outlook.load(Ordering::Relaxed) == EXPECTED, counters);
         }
         taken
@@ -684,6 +682,7 @@ mod tests {
         assert_eq!((next(), next(), next(), next()), (4, 5, 6, 7));
         assert_eq!(park(&parked, 4), None);
         assert_eq!(park(&parked, 5), None);
+        parked.plan().unwrap().pass_over(&[7; 32]);
         assert_eq!(reasons(&parked, &[4, 7]), [is("not_kept", 1)], "one was ready");
         let late = parked.begin(&[6; 32], For::AnyCall, Duration::ZERO).unwrap();
         assert_eq!(reasons(&parked, &[6]), [is("asked_first", 1)]);

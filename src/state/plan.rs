@@ -19,7 +19,7 @@ use vkstash_store::format::record::Key;
 pub struct Plan {
     keys: Vec<Key>,
     positions: HashMap<Key, u32, FxBuildHasher>,
-    /// By position: [`ASKED`], [`RETURNED`], [`AHEAD`] and [`RELEASED`].
+    /// By position: [`ASKED`], [`RETURNED`], [`AHEAD`], [`RELEASED`] and [`PASSED_OVER`].
     states: Vec<AtomicU8>,
     /// The keys before this position are those of the last run. They are returned without a request.
     first: AtomicUsize,
@@ -47,11 +47,11 @@ pub enum Met {
     Unknown,
     /// It is one of other runs than the last one, and was not returned.
     OfOthers,
-    /// It is one of the last run, and was not returned yet.
-    NotReturned,
-    /// It was returned.
-    Returned,
-    /// It was returned, and what was made of it is released.
+    /// Nothing is made of it yet.
+    NotMade,
+    /// Nothing could be made of it.
+    PassedOver,
+    /// What was made of it is released.
     Released,
     /// The program has asked for it before.
     Again,
@@ -72,6 +72,8 @@ const RETURNED: u8 = 2;
 const AHEAD: u8 = 4;
 /// What was made of it is released, because the program did not ask for it in time.
 const RELEASED: u8 = 8;
+/// Nothing could be made of it.
+const PASSED_OVER: u8 = 16;
 
 /// How far a part of the keys has been gone through.
 #[derive(Default)]
@@ -216,15 +218,17 @@ impl Plan {
 
     /// Nothing is made of this key, which [`Plan::next`] has returned: another one may be made in its place.
     pub fn pass_over(&self, key: &Key) {
-        if let Some(&position) = self.positions.get(key) {
-            self.be_no_more_ahead(position as usize);
-        }
+        self.be_no_more_ahead_as(key, PASSED_OVER);
     }
 
     /// What was made of this key is released: another one may be made in its place.
     pub fn note_release(&self, key: &Key) {
+        self.be_no_more_ahead_as(key, RELEASED);
+    }
+
+    fn be_no_more_ahead_as(&self, key: &Key, what: u8) {
         if let Some(&position) = self.positions.get(key) {
-            self.states[position as usize].fetch_or(RELEASED, Ordering::Relaxed);
+            self.states[position as usize].fetch_or(what, Ordering::Relaxed);
             self.be_no_more_ahead(position as usize);
         }
     }
@@ -284,7 +288,7 @@ impl Plan {
         self.first.store(0, Ordering::Relaxed);
         for state in &self.states {
             // Whoever clears the bit counts down, so a request at the same time is counted once.
-            if state.fetch_and(ASKED | RELEASED, Ordering::Relaxed) & AHEAD != 0 {
+            if state.fetch_and(ASKED | RELEASED | PASSED_OVER, Ordering::Relaxed) & AHEAD != 0 {
                 self.ahead.fetch_sub(1, Ordering::Relaxed);
             }
         }
@@ -322,10 +326,12 @@ impl Plan {
         }
         match before {
             _ if before & RELEASED != 0 => Met::Released,
-            _ if before & RETURNED != 0 => Met::Returned,
+            _ if before & PASSED_OVER != 0 => Met::PassedOver,
             // After going back no key is one of the last run.
-            _ if is_beyond && self.rewinds.load(Ordering::Relaxed) == 0 => Met::OfOthers,
-            _ => Met::NotReturned,
+            _ if is_beyond && before & RETURNED == 0 && self.rewinds.load(Ordering::Relaxed) == 0 => {
+                Met::OfOthers
+            }
+            _ => Met::NotMade,
         }
     }
 }
@@ -358,7 +364,7 @@ mod tests {
     fn what_the_program_has_asked_for_is_left_out_and_the_work_goes_on_behind_it() {
         let plan = plan();
         assert_eq!(plan.next().map(|key| key[0]), Some(0));
-        assert_eq!(plan.note_request(&[6; 32]), Met::NotReturned);
+        assert_eq!(plan.note_request(&[6; 32]), Met::NotMade);
         assert_eq!(plan.note_request(&[6; 32]), Met::Again);
         plan.note_request(&[8; 32]);
         assert!(!plan.was_surprised());
@@ -446,7 +452,7 @@ mod tests {
         plan.pass_over(&[51; 32]);
         plan.pass_over(&[51; 32]);
         assert_eq!(rest(&plan), [52, 0]);
-        assert_eq!(plan.note_request(&[51; 32]), Met::Returned);
+        assert_eq!(plan.note_request(&[51; 32]), Met::PassedOver);
         assert_eq!(plan.note_request(&[60; 32]), Met::OfOthers);
         assert_eq!(rest(&plan), [61, 62], "two were asked for, and one of those that are made was not");
     }
@@ -459,7 +465,7 @@ mod tests {
         for round in 0..Plan::REWINDS as u8 {
             plan.rewind();
             assert!(!plan.has_more() && plan.next().is_none());
-            assert_eq!(plan.note_request(&[10 * round + 10; 32]), Met::NotReturned);
+            assert_eq!(plan.note_request(&[10 * round + 10; 32]), Met::NotMade);
             assert_eq!(rest(&plan), [10 * round + 11]);
             plan.note_request(&[10 * round + 11; 32]);
             assert_eq!(rest(&plan), [10 * round + 12, 10 * round + 13]);

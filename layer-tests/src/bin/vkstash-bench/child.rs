@@ -203,7 +203,7 @@ impl Runner {
 }
 
 /// Whether `vkstash prewarm` works on this stash: the layer has started it at the end of a program.
-fn is_tool_at_work(stash: &Path) -> bool {
+pub(crate) fn is_tool_at_work(stash: &Path) -> bool {
     let Ok(processes) = fs::read_dir("/proc") else { return false };
     processes.flatten().any(|process| {
         let arguments = fs::read(process.path().join("cmdline")).unwrap_or_default();

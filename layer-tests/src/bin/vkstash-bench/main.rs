@@ -25,6 +25,7 @@ mod nvidia;
 mod options;
 mod parked;
 mod process;
+mod programs;
 mod progress;
 mod recipes;
 mod served;
@@ -84,6 +85,9 @@ fn run(options: &Options) -> Result<(), Failure> {
         return stress::step();
     }
     let runner = Runner::new(common)?;
+    if let Command::Programs(programs) = &options.command {
+        return programs::run(&runner, programs, common.rounds.unwrap_or(3));
+    }
     let tables = match &options.command {
         Command::Figures(figures) => figures::run(&runner, figures, common.rounds)?,
         Command::Nvidia(nvidia) => nvidia::run(&runner, nvidia, common.rounds.unwrap_or(3))?,
@@ -104,6 +108,7 @@ fn run(options: &Options) -> Result<(), Failure> {
         | Command::Artifacts(_)
         | Command::Capture(_)
         | Command::Lookups(_)
+        | Command::Programs(_)
         | Command::Siblings(_) => Vec::new(),
         Command::Demo(demo) => demo::run(&runner, demo, common.rounds.unwrap_or(3))?,
     };

@@ -35,6 +35,9 @@ pub(crate) enum Command {
     /// A user's runs from the first one on, over the driver's warm cache and at default settings, with and without the
     /// layer: in each cache habit, and at each pace of asking.
     Usual(Usual),
+    /// Real programs (scripts/programs.sh) at default settings over the driver's warm cache, with and without the layer,
+    /// and after the loss of that cache.
+    Programs(Programs),
     /// Pipelines that background work finishes before the program asks for them.
     Parked(OnDriver),
     /// What busy workers cost the program: a thread that computes, and its own creation calls.
@@ -88,6 +91,19 @@ pub(crate) struct Usual {
     pub(crate) paces: Vec<Pace>,
     /// Runs of each user with the layer, beside as many without it.
     #[arg(long, value_name = "N", default_value_t = 12)]
+    pub(crate) runs: usize,
+}
+
+#[derive(Args)]
+pub(crate) struct Programs {
+    /// The driver, radv or lavapipe; default: RADV, on Mesa's fake render node.
+    #[arg(long, value_enum)]
+    pub(crate) driver: Option<Driver>,
+    /// Only programs whose title contains one of these.
+    #[arg(long, value_name = "TITLE")]
+    pub(crate) only: Vec<String>,
+    /// Runs of each user with the layer, beside as many without it.
+    #[arg(long, value_name = "N", default_value_t = 5)]
     pub(crate) runs: usize,
 }
 

@@ -136,7 +136,8 @@ fn amount(value: f64, unit: &str) -> String {
     if unit == "%" { format!("{text} %") } else { format!("{text} {unit}") }
 }
 
-fn aligned<const N: usize>(rows: Vec<[String; N]>) -> String {
+/// Rows as a table; the first one is the head.
+pub(crate) fn aligned<const N: usize>(rows: Vec<[String; N]>) -> String {
     let mut widths = [3; N];
     for row in &rows {
         for (width, cell) in widths.iter_mut().zip(row) {
