@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use ash::vk;
 use serde_json::{Value, json};
 
 use vkstash_layer_tests::child::{Run, Scenario, scenario};
@@ -224,24 +225,83 @@ fn no_thread_of_the_layer_has_another_priority_than_the_program() {
     });
 }
 
-/// Messages may come at any call, and the program may hold a lock that its callback needs while it waits for a worker.
+/// A worker is a thread that the program does not know, and the program may hold a lock that its callback needs while
+/// it waits for a worker.
 #[test]
-fn nothing_is_made_ahead_while_the_program_has_a_messenger() {
+fn messengers_of_the_program_hear_nothing_of_workers() {
     scenario(&[("work", work::step), ("late", late)], |scenario| {
-        for driver in [Driver::Test(json!({})), Driver::Radv] {
-            let Some(env) = scenario.on(driver) else { continue };
+        for driver in [Driver::Test(json!({ "messages": true })), Driver::Radv] {
+            let Some(env) = scenario.on(driver.clone()) else { continue };
             let folder = scenario.folder().join(format!("stash of {}", env.driver().name()));
             let env = env.stash(folder);
-            let work = Work { count: COUNT as u32, ..Work::default() };
+            let work = Work { count: COUNT as u32, messages: true, ..Work::default() };
+            let first = scenario.run_ok::<Done>("work", &env, &work);
+            let said = first.value.messages.len() as u64;
+            assert!(driver == Driver::Radv || said >= COUNT, "{said} of the program's own calls");
             scenario.run_ok::<Done>("work", &env, &work);
-            scenario.run_ok::<Done>("work", &env, &work);
-            for (messages, parked) in [(true, 0), (false, COUNT)] {
-                let work = Work { messages, ..work.clone() };
-                let run = run_parked(scenario, &with_parking(&env), &work, parked);
-                let counts = ["parked", "served"].map(|name| run.reports.sum(name));
-                assert_eq!(counts, [parked, COUNT - parked], "{:?}", run.reports.counters());
-            }
+            let run = run_parked(scenario, &with_parking(&env), &work, COUNT);
+            assert_eq!(run.reports.sum("parked"), COUNT, "{:?}", run.reports.counters());
+            assert_eq!(run.value.messages, Vec::<String>::new());
         }
+    });
+}
+
+/// How often a report callback was called.
+static REPORTED: AtomicU64 = AtomicU64::new(0);
+
+unsafe extern "system" fn count_reports(
+    _: vk::DebugReportFlagsEXT,
+    _: vk::DebugReportObjectTypeEXT,
+    _: u64,
+    _: usize,
+    code: i32,
+    _: *const std::ffi::c_char,
+    _: *const std::ffi::c_char,
+    data: *mut std::ffi::c_void,
+) -> vk::Bool32 {
+    // SAFETY: the data that the callback was created with.
+    unsafe { (*data.cast::<AtomicU64>()).fetch_add(u64::from(code == 7), Ordering::Relaxed) };
+    vk::FALSE
+}
+
+/// The step: creates a report callback, waits until workers have parked everything, and then makes something else.
+/// Answers with what the callback has heard of the two.
+#[expect(deprecated, reason = "programs still use VK_EXT_debug_report")]
+fn reported(input: &Value) -> Value {
+    let work: Work = serde_json::from_value(input["work"].clone()).unwrap();
+    let options =
+        InstanceOptions { extensions: vec![ash::ext::debug_report::NAME], ..InstanceOptions::default() };
+    let instance = Instance::new(&options).unwrap();
+    let report = ash::ext::debug_report::Instance::new(&instance.entry, &instance.raw);
+    let info = vk::DebugReportCallbackCreateInfoEXT::default()
+        .flags(vk::DebugReportFlagsEXT::WARNING)
+        .pfn_callback(Some(count_reports))
+        .user_data(std::ptr::from_ref(&REPORTED).cast_mut().cast());
+    // SAFETY: a live instance with the extension; the data is static.
+    let callback = unsafe { report.create_debug_report_callback(&info, None) }.unwrap();
+    let device = Arc::new(Device::new(&instance, &work.device_options()).unwrap());
+    until_parked(&input["trace"], input["parked"].as_u64().unwrap());
+    let of_workers = REPORTED.load(Ordering::Relaxed);
+    let others = Work { first: 1000, ..work };
+    assert!(others.run(&device).all_made());
+    drop(device);
+    // SAFETY: nothing of the instance is in use.
+    unsafe { report.destroy_debug_report_callback(callback, None) };
+    json!([of_workers, REPORTED.load(Ordering::Relaxed)])
+}
+
+#[test]
+fn report_callbacks_hear_nothing_of_workers_and_all_of_the_program() {
+    scenario(&[("work", work::step), ("reported", reported)], |scenario| {
+        let env = scenario.on(Driver::Test(json!({ "messages": true }))).unwrap();
+        let work = Work { count: COUNT as u32, ..Work::default() };
+        (0..2).for_each(|_| _ = scenario.run_ok::<Done>("work", &env, &work));
+        let (env, trace) = traced(scenario, &with_parking(&env));
+        let input = json!({ "work": work, "parked": COUNT, "trace": trace });
+        let heard = scenario.run_ok::<[u64; 2]>("reported", &env, &input);
+        let [of_workers, of_program] = heard.value;
+        assert!(of_workers == 0 && of_program >= COUNT, "{:?} {:?}", heard.value, heard.reports.counters());
+        assert_eq!(heard.reports.sum("parked_unasked"), COUNT, "{:?}", heard.reports.counters());
     });
 }
 

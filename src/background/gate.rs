@@ -206,6 +206,11 @@ pub fn enter_driver_of(device: &Device, manners: Manners) -> Option<InDriverOf<'
     device.is_open_to_workers().then_some(InDriverOf { inside, device })
 }
 
+/// Whether this thread is a worker that is in a driver.
+pub fn is_in_driver() -> bool {
+    INSIDE.try_with(|inside| inside.get() > 0).unwrap_or(false)
+}
+
 /// Whether the task that this thread runs must end: long tasks ask between two driver calls.
 pub fn must_end() -> bool {
     let ends = |running: &Running| running.stop.is_asked() || running.gate.ending.load(Ordering::SeqCst);

@@ -59,7 +59,8 @@ fn recorders() -> MutexGuard<'static, Vec<Arc<Recorder>>> {
 /// Not where a call may compile although it must not.
 pub fn start(device: &Arc<Device>) {
     let is_wanted = device.policy.artifacts && device.cache_control;
-    let is_possible = pool::is_allowed() && !device.calls_back() && device.table.destroy_pipeline.is_some();
+    let is_possible =
+        pool::is_allowed() && !device.calls_workers_back() && device.table.destroy_pipeline.is_some();
     // Whoever makes artifacts ahead of a program has each call recorded.
     if !is_wanted || !is_possible || device.instance().config.application.is_some() {
         return;
@@ -143,7 +144,7 @@ impl Recorder {
     /// Records the next one, if the program has created nothing since it had begun so many calls.
     fn next(&self, device: &Device, calls: Option<u32>) -> Next {
         let now = gate::begun_calls();
-        if now.is_none() || now != calls || device.calls_back() || spare::pause().is_some() {
+        if now.is_none() || now != calls || spare::pause().is_some() {
             return Next::Later(now);
         }
         let Some(stored) = device.stored().filter(|_| device.slow_hits.are_recorded()) else {

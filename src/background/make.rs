@@ -240,9 +240,6 @@ impl Again for Making<'_> {
                     (made.answer, made.cost, MadeOf::Artifact { bytes, source: made.source })
                 }
                 Way::Found { took, bytes } => {
-                    if request.call.parsed().is_looked_at() {
-                        return Err(NotMade::NothingToCompile);
-                    }
                     let answer = match bytes {
                         Bytes::Recorded => ask_and_record(request, questions, took)?,
                         Bytes::Kept | Bytes::Lost => ask(request, questions)?,

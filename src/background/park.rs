@@ -41,8 +41,6 @@ const FEW: usize = 16;
 const USUAL: Duration = Duration::from_micros(200);
 /// A worker may be interrupted for longer than making a pipeline takes.
 const LONGEST_WAIT: Duration = Duration::from_millis(1);
-/// While the program has a debug messenger, it is asked this often whether it still has.
-const ASKS_AGAIN: Duration = Duration::from_secs(1);
 /// What the disk has not given yet, such as a part of the stash that was put off, is looked for after this time, and
 /// then after twice the time, up to the last time.
 const LOOKS_AGAIN: Duration = Duration::from_millis(50);
@@ -98,7 +96,7 @@ fn parkers() -> MutexGuard<'static, Vec<Arc<Parker>>> {
 /// look at it. So they do after a device of the same instance that was destroyed without any. A program that has
 /// enabled identifiers is to create pipelines, and may do so without a module and only if they are there.
 pub fn start(device: &Arc<Device>) {
-    if !pool::is_allowed() || device.calls_back() || device.table.destroy_pipeline.is_none() {
+    if !pool::is_allowed() || device.calls_workers_back() || device.table.destroy_pipeline.is_none() {
         return;
     }
     if !device.stash_folder().is_some_and(|folder| folder.is_dir()) {
@@ -311,9 +309,6 @@ impl Parker {
         device.parked.give_way(pause.is_some());
         if pause.is_some() {
             return pause;
-        }
-        if device.calls_back() {
-            return Some(ASKS_AGAIN);
         }
         let Choice::Make(key, ways) = self.choose(device, plan, stored)? else { return at_once };
         for way in ways.into_iter().flatten() {

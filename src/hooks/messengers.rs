@@ -1,13 +1,105 @@
-//! Debug messengers. The driver, and the layers below, call them on whatever thread has something to say, so while an
-//! instance has one, no worker calls a driver of that instance: the program may hold a lock that its callback needs in
-//! vkDestroyDevice, which waits for the worker. And the specification forbids their end in parallel with any command on
-//! the instance or its devices, while the program does not know of the commands of workers.
+//! Debug messengers and report callbacks. The driver, and the layers below, call them on whatever thread has something
+//! to say. A worker of the layer is a thread that the program does not know: it may hold a lock that its callback needs
+//! in vkDestroyDevice, which waits for the worker, and what it does with a message may be bound to threads of its own.
+//! So the callback that goes down is one of the layer's, which says nothing of what workers do.
+
+use std::collections::BTreeMap;
+use std::ffi::{c_char, c_void};
+use std::sync::Mutex;
 
 use ash::vk;
 
 use crate::background::gate;
 use crate::guard::guard;
 use crate::state::instance;
+use vkstash_store::base::util::lock;
+
+/// A callback of the program's and what it wants to be called with, both as numbers.
+struct Kept {
+    function: usize,
+    data: usize,
+}
+
+/// Each once, until the process ends: a driver may call it while another thread destroys its messenger, which is
+/// forbidden, and goes well without the layer.
+static KEPT: Mutex<BTreeMap<(usize, usize), Box<Kept>>> = Mutex::new(BTreeMap::new());
+
+fn keep(function: usize, data: *mut c_void) -> *mut c_void {
+    let data = data.expose_provenance();
+    let mut all = lock(&KEPT);
+    let kept = all.entry((function, data)).or_insert_with(|| Box::new(Kept { function, data }));
+    std::ptr::from_ref::<Kept>(kept).cast_mut().cast()
+}
+
+/// The program's callback and its data, on a thread of the program's.
+///
+/// # Safety
+/// `kept` is what [`keep`] has returned.
+unsafe fn of_program(kept: *mut c_void) -> Option<(usize, *mut c_void)> {
+    if gate::is_in_driver() {
+        return None;
+    }
+    // SAFETY: the caller's contract; what is kept stays until the process ends.
+    let Kept { function, data } = unsafe { &*kept.cast::<Kept>() };
+    Some((*function, std::ptr::with_exposed_provenance_mut(*data)))
+}
+
+/// A callback of the program's may throw: such an exception passes through without the layer, too.
+type Utils = unsafe extern "system-unwind" fn(
+    vk::DebugUtilsMessageSeverityFlagsEXT,
+    vk::DebugUtilsMessageTypeFlagsEXT,
+    *const vk::DebugUtilsMessengerCallbackDataEXT<'_>,
+    *mut c_void,
+) -> vk::Bool32;
+/// The same for report callbacks.
+type Report = unsafe extern "system-unwind" fn(
+    vk::DebugReportFlagsEXT,
+    vk::DebugReportObjectTypeEXT,
+    u64,
+    usize,
+    i32,
+    *const c_char,
+    *const c_char,
+    *mut c_void,
+) -> vk::Bool32;
+
+/// PFN_vkDebugUtilsMessengerCallbackEXT, with what [`keep`] has returned.
+unsafe extern "system-unwind" fn say_utils(
+    severity: vk::DebugUtilsMessageSeverityFlagsEXT,
+    types: vk::DebugUtilsMessageTypeFlagsEXT,
+    message: *const vk::DebugUtilsMessengerCallbackDataEXT<'_>,
+    kept: *mut c_void,
+) -> vk::Bool32 {
+    // SAFETY: it was passed below together with this function.
+    let Some((function, data)) = (unsafe { of_program(kept) }) else { return vk::FALSE };
+    // SAFETY: it was kept as the callback of a messenger; the arguments are those that it is called with.
+    unsafe {
+        std::mem::transmute::<*const (), Utils>(std::ptr::with_exposed_provenance(function))(
+            severity, types, message, data,
+        )
+    }
+}
+
+/// PFN_vkDebugReportCallbackEXT, with what [`keep`] has returned.
+unsafe extern "system-unwind" fn say_report(
+    flags: vk::DebugReportFlagsEXT,
+    kind: vk::DebugReportObjectTypeEXT,
+    object: u64,
+    location: usize,
+    code: i32,
+    layer: *const c_char,
+    message: *const c_char,
+    kept: *mut c_void,
+) -> vk::Bool32 {
+    // SAFETY: it was passed below together with this function.
+    let Some((function, data)) = (unsafe { of_program(kept) }) else { return vk::FALSE };
+    // SAFETY: it was kept as a report callback; the arguments are those that it is called with.
+    unsafe {
+        std::mem::transmute::<*const (), Report>(std::ptr::with_exposed_provenance(function))(
+            flags, kind, object, location, code, layer, message, data,
+        )
+    }
+}
 
 /// Has the command below create a messenger, which is counted first.
 ///
@@ -25,8 +117,6 @@ unsafe fn create<P>(
         return vk::Result::ERROR_OUT_OF_HOST_MEMORY;
     };
     found.messengers.add();
-    // Whoever enters after this sees the messenger.
-    guard(command, || gate::without_workers(|| ()), || ());
     let result = below(next);
     if result != vk::Result::SUCCESS {
         found.messengers.remove();
@@ -34,7 +124,8 @@ unsafe fn create<P>(
     result
 }
 
-/// Has the command below destroy a messenger.
+/// Has the command below destroy a messenger. No worker is in a driver meanwhile: the specification forbids the end of a
+/// messenger in parallel with any command on the instance or its devices.
 ///
 /// # Safety
 /// A live instance.
@@ -65,7 +156,16 @@ pub unsafe extern "system" fn create_utils(
     // SAFETY: a live instance, and the program's valid arguments.
     unsafe {
         create("vkCreateDebugUtilsMessengerEXT", handle, next, |next| {
-            next(handle, info, allocator, messenger)
+            let mut own = *info;
+            if let Some(function) = own.pfn_user_callback {
+                own.p_user_data = keep(function as *const () as usize, own.p_user_data);
+                // The conventions differ in what may pass through alone.
+                own.pfn_user_callback = std::mem::transmute::<
+                    Option<Utils>,
+                    vk::PFN_vkDebugUtilsMessengerCallbackEXT,
+                >(Some(say_utils));
+            }
+            next(handle, &own, allocator, messenger)
         })
     }
 }
@@ -96,7 +196,16 @@ pub unsafe extern "system" fn create_report(
     let next = |found: &instance::Instance| found.table.create_debug_report_callback;
     // SAFETY: a live instance, and the program's valid arguments.
     unsafe {
-        create("vkCreateDebugReportCallbackEXT", handle, next, |next| next(handle, info, allocator, callback))
+        create("vkCreateDebugReportCallbackEXT", handle, next, |next| {
+            let mut own = *info;
+            if let Some(function) = own.pfn_callback {
+                own.p_user_data = keep(function as *const () as usize, own.p_user_data);
+                // The conventions differ in what may pass through alone.
+                own.pfn_callback =
+                    std::mem::transmute::<Option<Report>, vk::PFN_vkDebugReportCallbackEXT>(Some(say_report));
+            }
+            next(handle, &own, allocator, callback)
+        })
     }
 }
 

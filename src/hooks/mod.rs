@@ -6,7 +6,7 @@
 //! - [`device`] vkCreateDevice, vkDestroyDevice
 //! - [`inert`] calls on a device on which the layer does nothing
 //! - [`queues`] a program's first command on a device
-//! - [`messengers`] debug messengers, beside which no worker calls a driver; [`names`] those of the device
+//! - [`messengers`] debug messengers, which hear nothing of workers; [`names`] those of the device
 //! - [`modules`], [`layouts`], [`render_passes`] objects that recipes describe
 //! - [`caches`] the program's pipeline caches
 //! - [`pipelines`] the creation calls; [`ray_tracing`] those of ray tracing, and deferred operations

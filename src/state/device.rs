@@ -384,14 +384,19 @@ impl Device {
         &self.instance
     }
 
-    /// Whether the driver may call the program back from any thread that calls the driver.
+    /// Whether the driver may call the program back from a thread of the program's that calls the driver.
     pub fn calls_back(&self) -> bool {
-        self.decided.calls_back || self.instance.messengers.exist()
+        self.calls_workers_back() || self.instance.messengers.exist()
+    }
+
+    /// The same from any thread. Messengers of the program hear nothing of what workers do (hooks/messengers.rs).
+    pub fn calls_workers_back(&self) -> bool {
+        self.decided.calls_back
     }
 
     /// Whether workers may call the driver on this device.
     pub fn is_open_to_workers(&self) -> bool {
-        !self.calls_back() && !self.is_closed_to_workers.load(Ordering::Relaxed)
+        !self.calls_workers_back() && !self.is_closed_to_workers.load(Ordering::Relaxed)
     }
 
     /// A worker's call has kept the program waiting for too long: there is no other one on this device.

@@ -133,6 +133,8 @@ pub struct Config {
     pub compile_us: u64,
     /// Bytes of a pipeline's code; default: 256 to 1279, by its key.
     pub code_bytes: Option<usize>,
+    /// Tells messengers and report callbacks, on the calling thread, that pipelines are made.
+    pub messages: bool,
     /// Simulates a driver's own disk cache.
     pub disk_cache: bool,
     /// Folder that keeps this cache after the process.
@@ -192,6 +194,7 @@ impl Default for Config {
             claims_binaries: None,
             compile_us: 0,
             code_bytes: None,
+            messages: false,
             disk_cache: false,
             disk_cache_dir: None,
             disk_cache_us: 0,

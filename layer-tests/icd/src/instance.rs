@@ -25,6 +25,8 @@ const EXTENSIONS: &[&CStr] = &[
     c"VK_KHR_get_physical_device_properties2",
     c"VK_KHR_device_group_creation",
     c"VK_KHR_external_memory_capabilities",
+    c"VK_EXT_debug_utils",
+    c"VK_EXT_debug_report",
 ];
 
 /// vkEnumerateInstanceExtensionProperties.

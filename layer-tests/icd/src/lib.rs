@@ -10,7 +10,7 @@
 //! - `compute`, `graphics`, `ray_tracing` the commands that create pipelines
 //! - `pipelines` creating and destroying them
 //! - `caches`, `deferred`, `executables`, `identifiers` the commands of single extensions and of caches
-//! - `device`, `instance`, `physical`, `simple` the commands of the objects that all of these need
+//! - `device`, `instance`, `messengers`, `physical`, `simple` the commands of the objects that all of these need
 //! - `graphics_state`, `libraries`, `stage` the content of a pipeline's key
 //! - `heaps` descriptors of stages, and pipelines without a layout (VK_EXT_descriptor_heap)
 //! - `element`, `flags`, `shape` the driver's reading of create infos
@@ -57,6 +57,7 @@ mod libraries;
 mod lifecycle;
 mod lists;
 mod marked;
+mod messengers;
 mod objects;
 mod operation;
 mod overlap;

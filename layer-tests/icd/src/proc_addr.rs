@@ -6,7 +6,7 @@ use ash::vk;
 
 use crate::{
     binaries, caches, compute, config, deferred, device, executables, graphics, identifiers, instance,
-    physical, pipelines, ray_tracing, record, simple,
+    messengers, physical, pipelines, ray_tracing, record, simple,
 };
 
 /// A command of any signature.
@@ -37,6 +37,10 @@ fn global(name: &[u8]) -> Option<Command> {
 fn physical(name: &[u8]) -> Option<Command> {
     table! { name,
         b"vkCreateDevice" => device::create_device,
+        b"vkCreateDebugUtilsMessengerEXT" => messengers::create_utils,
+        b"vkDestroyDebugUtilsMessengerEXT" => messengers::destroy_utils,
+        b"vkCreateDebugReportCallbackEXT" => messengers::create_report,
+        b"vkDestroyDebugReportCallbackEXT" => messengers::destroy_report,
         b"vkEnumerateDeviceExtensionProperties" => physical::enumerate_extensions,
         b"vkGetPhysicalDeviceProperties" => physical::get_properties,
         b"vkGetPhysicalDeviceProperties2" => physical::get_properties2,

@@ -46,14 +46,27 @@ pub struct Wanted {
 }
 
 /// Whether the program's chain has a callback that drivers call when they allocate memory
-/// (VkDeviceDeviceMemoryReportCreateInfoEXT).
+/// (VkDeviceDeviceMemoryReportCreateInfoEXT), or asks for messages of where they do
+/// (VkPhysicalDeviceAddressBindingReportFeaturesEXT), which it wants of all threads.
 ///
 /// # Safety
 /// A valid create info.
-pub unsafe fn reports_memory(info: &vk::DeviceCreateInfo<'_>) -> bool {
-    let reports = vk::StructureType::DEVICE_DEVICE_MEMORY_REPORT_CREATE_INFO_EXT;
-    // SAFETY: the caller's contract; `walk` yields valid structures.
-    unsafe { chain::walk(info.p_next).any(|node| (*node).s_type == reports) }
+pub unsafe fn calls_back(info: &vk::DeviceCreateInfo<'_>) -> bool {
+    type Bindings<'a> = vk::PhysicalDeviceAddressBindingReportFeaturesEXT<'a>;
+    let reports = |node: *const vk::BaseInStructure<'_>| {
+        // SAFETY: `walk` yields valid structures, whose types their sTypes name.
+        unsafe {
+            match (*node).s_type {
+                vk::StructureType::DEVICE_DEVICE_MEMORY_REPORT_CREATE_INFO_EXT => true,
+                <Bindings<'_> as vk::TaggedStructure>::STRUCTURE_TYPE => {
+                    (*node.cast::<Bindings<'_>>()).report_address_binding == vk::TRUE
+                }
+                _ => false,
+            }
+        }
+    };
+    // SAFETY: the caller's contract.
+    unsafe { chain::walk(info.p_next) }.any(reports)
 }
 
 impl Wanted {

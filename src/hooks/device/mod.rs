@@ -75,7 +75,7 @@ unsafe fn create(
         let Some(made) = made else { return result };
         let handle = *device;
         let (next, emulates) = (link.next().get_device_proc_addr, made.emulates());
-        let calls_back = instance.has_allocator || !allocator.is_null() || changes::reports_memory(info);
+        let calls_back = instance.has_allocator || !allocator.is_null() || changes::calls_back(info);
         let keep = || register(handle, link.next(), instance, info, made, calls_back);
         // What the layer has promised in the driver's place nobody else keeps.
         let pass_through = (!emulates).then_some(|| live_devices::insert(handle, Entry::Inert { next }));

@@ -17,6 +17,16 @@ use crate::table::aligned;
 
 /// From this run on a user's runs are alike.
 const SETTLED: usize = 3;
+/// Counters of the reasons why a pipeline was not ready (docs/stats.md).
+const UNREADY: [&str; 7] = [
+    "not_planned",
+    "asked_first",
+    "no_processor_free",
+    "not_kept",
+    "released_before",
+    "asked_again",
+    "own_allocator",
+];
 
 /// Milliseconds of whole processes, and of their processor time.
 #[derive(Default)]
@@ -62,6 +72,8 @@ struct Measured {
     /// Of the settled runs: requests, and those of them that were ready.
     requests: Vec<f64>,
     ready: Vec<f64>,
+    /// Why the others were not, in the last run.
+    reasons: String,
     /// Compiled after the loss, with the layer.
     compiled: Vec<f64>,
     outputs: Vec<(bool, Vec<u8>)>,
@@ -77,7 +89,7 @@ pub(crate) fn run(runner: &Runner, options: &Programs, rounds: usize) -> Result<
     let head = [
         "program",
         "pipelines",
-        "ready",
+        "ready, and why not",
         "first run: process, ms",
         "its processor time, ms",
         "later runs: process, ms",
@@ -180,6 +192,11 @@ fn one_user(
             let names = ["served", "parked", "offered", "driver_had", "compiled", "compiled_unrecorded"];
             measured.requests.push(names.iter().map(|name| left.reports.sum(name)).sum::<u64>() as f64);
             measured.ready.push(left.reports.sum("parked") as f64);
+            let why = |name: &'static str| (left.reports.sum(name), name);
+            let mut reasons: Vec<_> = UNREADY.into_iter().map(why).filter(|&(count, _)| count > 0).collect();
+            reasons.sort_unstable_by_key(|&(count, _)| std::cmp::Reverse(count));
+            let words: Vec<_> = reasons.iter().map(|(count, name)| format!(", {count} {name}")).collect();
+            measured.reasons = words.concat();
             measured.outputs.extend([(true, left.output), (false, right.output)]);
         }
     }
@@ -233,7 +250,7 @@ impl Measured {
         [
             program.title().to_owned(),
             format!("{:.0}", median(&self.requests)),
-            format!("{:.0}", median(&self.ready)),
+            format!("{:.0}{}", median(&self.ready), self.reasons),
             first,
             first_processor,
             later,
