@@ -110,7 +110,7 @@ fn sources() -> PathBuf {
 }
 
 /// Mesa's fake render node.
-fn shim() -> PathBuf {
+pub fn shim() -> PathBuf {
     folder().join("amdgpu-shim.so")
 }
 

@@ -57,6 +57,7 @@ mod states;
 mod traces;
 mod translating;
 mod translators;
+mod unruly;
 mod validation;
 mod verdicts;
 mod waits;

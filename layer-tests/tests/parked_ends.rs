@@ -86,6 +86,9 @@ fn end(input: &Value) -> Value {
                 std::mem::forget((device, instance));
                 return json!(null);
             }
+            // SAFETY: neither has preconditions; both end the process.
+            "_exit" => unsafe { libc::_exit(3) },
+            "abort" => std::process::abort(),
             "fork" => {
                 // SAFETY: the child makes the calls that children of real programs make, and its parent waits for it.
                 unsafe {
@@ -112,9 +115,23 @@ fn end(input: &Value) -> Value {
 fn a_program_may_end_whatever_the_workers_are_at() {
     scenario(&[("work", work::step), ("end", end)], |scenario| {
         let Some(env) = filled(scenario, Driver::Test(json!({}))) else { return };
-        for after in [0, 1, 2, 5, 20, COUNT] {
+        // The same with what only the driver's own caches have.
+        let disk =
+            json!({ "driver_id": 99, "disk_cache": true, "disk_cache_dir": scenario.folder().join("disk") });
+        let found = scenario.on(Driver::Test(disk)).unwrap().stash(scenario.folder().join("found"));
+        scenario.run_ok::<Done>("work", &found.clone().without_layer(), &work());
+        let first = scenario.run_ok::<Done>("work", &found, &work());
+        assert_eq!(first.reports.sum("driver_had"), u64::from(COUNT), "{:?}", first.reports.counters());
+        let found = found.var("VKSTASH_BACKGROUND_WORKERS", "2");
+        for (env, after) in
+            [0, 1, 2, 5, 20, COUNT].into_iter().map(|after| (&env, after)).chain([(&found, 0), (&found, 3)])
+        {
             for end in ["device", "instance", "exit", "fork"] {
-                scenario.run_ok::<Value>("end", &env, &json!({ "end": end, "after": after }));
+                scenario.run_ok::<Value>("end", env, &json!({ "end": end, "after": after }));
+            }
+            for end in ["_exit", "abort"] {
+                let ended = scenario.run("end", env, &json!({ "end": end, "after": after }));
+                assert!(!ended.hung && !ended.status.success(), "{end}, {after}: {}", ended.ending());
             }
         }
         let many = json!({ "end": "device", "after": 0, "devices": 300 });

@@ -15,15 +15,14 @@ use vkstash_store::stash::inspect::list_applications;
 use super::parked::{late, run_parked, with_parking};
 
 const STEPS: &[(&str, Step)] = &[("work", work::step), ("late", late)];
-const COUNT: u64 = 12;
+pub(super) const COUNT: u64 = 12;
 
-fn work(shader: Shader) -> Work {
+pub(super) fn work(shader: Shader) -> Work {
     Work { shader, count: COUNT as u32, ..Work::default() }
 }
 
 /// A driver of which nobody has measured anything, whose disk has what the work makes, and a stash of one run over it.
-fn met(scenario: &Scenario, shader: Shader) -> Env {
-    let name = format!("{shader:?}");
+pub(super) fn met(scenario: &Scenario, name: &str, shader: Shader) -> Env {
     let disk = scenario.folder().join(format!("disk {name}"));
     let driver = json!({ "driver_id": 99, "disk_cache": true, "disk_cache_dir": disk });
     let env = scenario.on(Driver::Test(driver)).unwrap().stash(scenario.folder().join(name));
@@ -52,7 +51,7 @@ fn lose_disk(scenario: &Scenario, shader: Shader) {
 fn what_the_driver_had_is_handed_over_in_every_later_run() {
     scenario(STEPS, |scenario| {
         for shader in [Shader::Compute, Shader::DynamicRendering] {
-            let env = met(scenario, shader);
+            let env = met(scenario, &format!("{:?}", shader), shader);
             for run in 2..5 {
                 let seen = run_parked(scenario, &env, &work(shader), COUNT);
                 let counters = seen.reports.counters();
@@ -88,7 +87,7 @@ fn a_call_with_a_cache_gets_none_of_them() {
     scenario(STEPS, |scenario| {
         for (caches, shader) in [(Caches::Shared, Shader::Compute), (Caches::Fresh, Shader::DynamicRendering)]
         {
-            let env = met(scenario, shader);
+            let env = met(scenario, &format!("{:?}", shader), shader);
             let work = Work { caches, ..work(shader) };
             let seen = run_parked(scenario, &env, &work, COUNT);
             let counters = seen.reports.counters();
@@ -103,7 +102,7 @@ fn a_call_with_a_cache_gets_none_of_them() {
 #[test]
 fn artifacts_of_them_are_recorded_while_the_program_is_quiet() {
     scenario(&[("work", work::step), ("quiet", quiet)], |scenario| {
-        let env = met(scenario, Shader::Compute);
+        let env = met(scenario, &format!("{:?}", Shader::Compute), Shader::Compute);
         let seen = scenario.run_ok::<Done>("quiet", &with_parking(&env), &work(Shader::Compute));
         let counters = seen.reports.counters();
         let names = ["parked_found", "recorded_by_workers"];
@@ -203,7 +202,7 @@ fn what_a_loaded_cache_has_is_left_there() {
 #[test]
 fn a_driver_that_has_lost_its_caches_compiles_nothing_for_a_worker() {
     scenario(STEPS, |scenario| {
-        let env = met(scenario, Shader::Compute);
+        let env = met(scenario, &format!("{:?}", Shader::Compute), Shader::Compute);
         lose_disk(scenario, Shader::Compute);
         // Each question in vain is a task, and one finds nothing more to ask for.
         let seen = run_parked(scenario, &env, &work(Shader::Compute), 8);

@@ -208,7 +208,7 @@ pub(crate) fn is_tool_at_work(stash: &Path) -> bool {
     processes.flatten().any(|process| {
         let arguments = fs::read(process.path().join("cmdline")).unwrap_or_default();
         let mut arguments = arguments.split(|&byte| byte == 0);
-        arguments.nth(1) == Some(b"prewarm")
+        arguments.any(|argument| argument == b"prewarm")
             && arguments.any(|argument| argument == stash.as_os_str().as_bytes())
     })
 }

@@ -2,11 +2,13 @@
 //! layer, and once after the loss of that cache.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use vkstash_layer_tests::bench::numbers::Spread;
-use vkstash_layer_tests::env::Env;
+use vkstash_layer_tests::env::{self, Env};
+use vkstash_layer_tests::paths;
 use vkstash_layer_tests::programs::{self, Missing, Program, Ran};
 
 use crate::child::{Runner, is_tool_at_work};
@@ -82,9 +84,9 @@ struct Measured {
 /// Prints one table.
 pub(crate) fn run(runner: &Runner, options: &Programs, rounds: usize) -> Result<(), Failure> {
     let driver = match options.driver.unwrap_or(Driver::Radv) {
-        Driver::Lavapipe => vkstash_layer_tests::env::Driver::Lavapipe,
+        Driver::Lavapipe => env::Driver::Lavapipe,
         // Programs choose a device that can present or compute, which the null device cannot.
-        _ => vkstash_layer_tests::env::Driver::Radv,
+        _ => env::Driver::Radv,
     };
     let head = [
         "program",
@@ -135,16 +137,12 @@ struct User {
 }
 
 impl User {
-    fn new(
-        runner: &Runner,
-        driver: &vkstash_layer_tests::env::Driver,
-        has_layer: bool,
-    ) -> Result<User, Failure> {
+    fn new(runner: &Runner, driver: &env::Driver, has_layer: bool) -> Result<User, Failure> {
         let folder = runner.folder("user")?;
         let tests_set = ["OPEN_MS", "END_MS", "BACKGROUND_WORKERS", "ASK_FIRST", "TEST_UNHURRIED"];
         let plain = Env::new(driver.clone(), &folder).driver_cache();
         let env = tests_set.iter().fold(plain, |env, name| env.without_var(format!("VKSTASH_{name}")));
-        let env = env.var("VKSTASH_FINISH", "1");
+        let env = env.var("VKSTASH_FINISH", "1").var("VKSTASH_TOOL", tool(&folder, driver)?);
         let env = if has_layer { env } else { env.without_layer() };
         Ok(User { folder, env, runs: 0 })
     }
@@ -162,11 +160,24 @@ impl User {
     }
 }
 
+/// The tool, which is to find the driver's device: the layer does not pass on what is preloaded into a program.
+fn tool(folder: &Path, driver: &env::Driver) -> Result<PathBuf, Failure> {
+    let tool = paths::profile_folder().join("vkstash");
+    if *driver != env::Driver::Radv {
+        return Ok(tool);
+    }
+    let script = folder.join("vkstash-on-shim");
+    let preload = format!("LD_PRELOAD='{}' AMDGPU_GPU_ID=navi21", programs::shim().display());
+    fs::write(&script, format!("#!/bin/sh\nexec env {preload} '{}' \"$@\"\n", tool.display()))?;
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755))?;
+    Ok(script)
+}
+
 /// Runs of one user. The driver's cache is warm before the first one with the layer.
 fn one_user(
     runner: &Runner,
     program: Program,
-    driver: &vkstash_layer_tests::env::Driver,
+    driver: &env::Driver,
     runs: usize,
     round: usize,
     measured: &mut Measured,
