@@ -17,7 +17,7 @@ use crate::resolve::outcome::ArtifactOutcome;
 use crate::resolve::request::Request;
 use crate::resolve::{artifact, late};
 use crate::state::device::Device;
-use crate::state::parked::{Finished, For, MadeOf};
+use crate::state::parked::{Finished, For, MadeOf, UNKNOWN_BYTES};
 use crate::state::stored::{Source, Stored};
 use crate::stats::Count;
 use vkstash_store::base::memory;
@@ -244,7 +244,9 @@ impl Again for Making<'_> {
                         Bytes::Recorded => ask_and_record(request, questions, took)?,
                         Bytes::Kept | Bytes::Lost => ask(request, questions)?,
                     };
-                    (answer, took, MadeOf::Found { is_kept: bytes != Bytes::Lost })
+                    // In a base its length is not known.
+                    let length = || stored.device.artifact_length(key).unwrap_or(UNKNOWN_BYTES);
+                    (answer, took, MadeOf::Found { kept: (bytes != Bytes::Lost).then(length) })
                 }
                 Way::Compile(known) => {
                     let since = Instant::now();

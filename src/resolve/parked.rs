@@ -54,10 +54,10 @@ pub unsafe fn take<I: CreateInfo>(request: &Request<'_, I>) -> Option<Served> {
         };
     }
     let held = match origin {
-        MadeOf::Artifact { .. } | MadeOf::Found { is_kept: true } => {
+        MadeOf::Artifact { .. } | MadeOf::Found { kept: Some(_) } => {
             call.passed.note_beside(device, &pipeline.key, &pipeline.shaders)
         }
-        MadeOf::Found { is_kept: false } => {
+        MadeOf::Found { kept: None } => {
             call.passed.mark_filled_with(device, &pipeline.shaders);
             false
         }

@@ -25,8 +25,8 @@ pub const MOST_BYTES: u64 = if cfg!(target_pointer_width = "32") { 2 << 20 } els
 /// What a compiled one counts as. A driver keeps about five times the bytes of an artifact in memory, and lavapipe,
 /// which gives no artifacts, keeps 300 KiB of each pipeline.
 const COMPILED_BYTES: u64 = 64 << 10;
-/// What one counts as that the driver had: its artifact is not read, and is rarely larger.
-const FOUND_BYTES: u64 = 12 << 10;
+/// What one counts as of which there is no artifact: they are rarely larger.
+pub const UNKNOWN_BYTES: u64 = 12 << 10;
 
 /// A finished pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,8 +53,8 @@ pub enum MadeOf {
     },
     /// What the driver had in its own caches.
     Found {
-        /// The stash has an artifact of it. If not, only a call without a cache may get it.
-        is_kept: bool,
+        /// The bytes of the artifact that the stash has of it. If there is none, only a call without a cache may get it.
+        kept: Option<u64>,
     },
     /// It was compiled.
     Compile,
@@ -65,7 +65,7 @@ impl MadeOf {
     fn bytes(self) -> u64 {
         match self {
             MadeOf::Artifact { bytes, .. } => bytes,
-            MadeOf::Found { .. } => FOUND_BYTES,
+            MadeOf::Found { kept } => kept.unwrap_or(UNKNOWN_BYTES),
             MadeOf::Compile => COMPILED_BYTES,
         }
     }
@@ -755,6 +755,23 @@ mod tests {
         }
         assert_eq!(u64::from(made), MOST_BYTES / COMPILED_BYTES);
         assert!(parked.take(&[0; 32], false, &NOBODY).is_some() && parked.has_room());
+    }
+
+    #[test]
+    fn what_the_driver_had_takes_the_room_of_its_artifact() {
+        let parked = Parked::default();
+        let park = |key: u8, kept: Option<u64>| {
+            let found = Finished { origin: MadeOf::Found { kept }, ..finished(key.into()) };
+            let making = parked.begin(&[key; 32], For::AnyCall, USUAL).unwrap();
+            assert_eq!(making.finish(found), None);
+        };
+        park(1, None);
+        assert_eq!(parked.bytes(), UNKNOWN_BYTES);
+        park(2, Some(MOST_BYTES - UNKNOWN_BYTES - 1));
+        assert!(parked.has_room());
+        park(3, Some(1));
+        assert!(!parked.has_room());
+        assert!(parked.take(&[2; 32], false, &NOBODY).is_some() && parked.has_room());
     }
 
     #[test]

@@ -210,6 +210,31 @@ impl Part {
         self.index.with(&Slot { kind, key: *key }, |_| ()).is_some() || self.find(kind, key, |_, _| true)
     }
 
+    /// How many bytes the payload of an artifact takes as it is stored, which nothing is read for but the reference that
+    /// may stand for it. None: this part has none of its own.
+    pub fn artifact_length(&self, key: &Key) -> Option<u64> {
+        self.length_of_itself(key).or_else(|| {
+            let same = self.same_of(key, &mut Vec::new())?;
+            self.length_of_itself(&same.target)
+        })
+    }
+
+    fn length_of_itself(&self, key: &Key) -> Option<u64> {
+        let kind = Kind::Artifact;
+        let known = self.index.with(&Slot { kind, key: *key }, |entry| match &entry.source {
+            Source::Queued(payload) => payload.0.len() as u64,
+            Source::Disk(location) => location.length.into(),
+        });
+        known.or_else(|| {
+            let mut length = None;
+            self.find(kind, key, |_, row| {
+                length = Some(row.stored.into());
+                true
+            });
+            length
+        })
+    }
+
     #[cold]
     fn is_reference_there(&self, key: &Key) -> bool {
         self.same_of(key, &mut Vec::new())

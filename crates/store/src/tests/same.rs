@@ -41,7 +41,9 @@ fn record(root: &Path, artifacts: impl IntoIterator<Item = (u64, u64)>) {
     let stash = open(root);
     let device = stash.device(&header()).unwrap();
     for (number, data) in artifacts {
+        let length = artifact(number, data).len() as u64;
         assert!(device.put(Kind::Artifact, &key(number), artifact(number, data)));
+        assert_eq!(device.artifact_length(&key(number)), Some(length), "before it is written");
     }
 }
 
@@ -57,6 +59,8 @@ fn expect(root: &Path, artifacts: impl IntoIterator<Item = (u64, u64)>) {
     for (number, data) in artifacts {
         assert!(read(&device, number).as_deref() == Some(&*artifact(number, data)), "{number}");
         assert!(device.contains(Kind::Artifact, &key(number)));
+        let length = artifact(number, data).len() as u64;
+        assert_eq!(device.artifact_length(&key(number)), Some(length), "{number}");
     }
     assert_eq!(stash.report().damaged_records, 0);
 }
