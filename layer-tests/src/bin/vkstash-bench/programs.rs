@@ -208,6 +208,9 @@ fn one_user(
             reasons.sort_unstable_by_key(|&(count, _)| std::cmp::Reverse(count));
             let words: Vec<_> = reasons.iter().map(|(count, name)| format!(", {count} {name}")).collect();
             measured.reasons = words.concat();
+            if !measured.reasons.is_empty() {
+                measured.reasons.insert_str(0, "; of the last run");
+            }
             measured.outputs.extend([(true, left.output), (false, right.output)]);
         }
     }
