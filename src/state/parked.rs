@@ -53,7 +53,7 @@ pub enum MadeOf {
     },
     /// What the driver had in its own caches.
     Found {
-        /// The bytes of the artifact that the stash has of it. If there is none, only a call without a cache may get it.
+        /// The bytes of the artifact that the stash has of it. Without one, only a call without a cache may get it.
         kept: Option<u64>,
     },
     /// It was compiled.

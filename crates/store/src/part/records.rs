@@ -210,8 +210,8 @@ impl Part {
         self.index.with(&Slot { kind, key: *key }, |_| ()).is_some() || self.find(kind, key, |_, _| true)
     }
 
-    /// How many bytes the payload of an artifact takes as it is stored, which nothing is read for but the reference that
-    /// may stand for it. None: this part has none of its own.
+    /// How many bytes the payload of an artifact takes as it is stored. Nothing is read but the reference that may
+    /// stand for it. None: this part has none of its own.
     pub fn artifact_length(&self, key: &Key) -> Option<u64> {
         self.length_of_itself(key).or_else(|| {
             let same = self.same_of(key, &mut Vec::new())?;
