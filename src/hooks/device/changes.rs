@@ -368,4 +368,20 @@ mod tests {
         assert_eq!(info.enabled_extension_count, 3);
         assert_eq!(thirteen.pipeline_creation_cache_control, vk::TRUE);
     }
+
+    #[test]
+    fn who_wants_to_hear_of_all_memory_is_called_back() {
+        let none = vk::DeviceCreateInfo::default();
+        let mut reports = vk::DeviceDeviceMemoryReportCreateInfoEXT::default();
+        let reports = vk::DeviceCreateInfo::default().push_next(&mut reports);
+        let asked = |on: bool| {
+            vk::PhysicalDeviceAddressBindingReportFeaturesEXT::default().report_address_binding(on)
+        };
+        let (mut on, mut off) = (asked(true), asked(false));
+        let on = vk::DeviceCreateInfo::default().push_next(&mut on);
+        let off = vk::DeviceCreateInfo::default().push_next(&mut off);
+        // SAFETY: valid create infos.
+        let calls_back = [none, off, on, reports].map(|info| unsafe { calls_back(&info) });
+        assert_eq!(calls_back, [false, false, true, true]);
+    }
 }
