@@ -6,6 +6,17 @@ use std::path::Path;
 use vkstash_store::reports::model::{BypassReport, RunReport, StoreReport};
 use vkstash_store::reports::runs;
 
+/// Counters of the reasons why a pipeline was not ready before the program asked for it (docs/stats.md).
+pub const UNREADY: [&str; 7] = [
+    "not_planned",
+    "asked_first",
+    "no_processor_free",
+    "not_kept",
+    "released_before",
+    "asked_again",
+    "own_allocator",
+];
+
 /// The reports of one or more processes.
 #[derive(Clone, Debug, Default)]
 pub struct Reports(pub Vec<RunReport>);

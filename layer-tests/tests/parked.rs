@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use vkstash_layer_tests::child::{Run, Scenario, scenario};
 use vkstash_layer_tests::env::{Driver, Env};
+use vkstash_layer_tests::report::UNREADY;
 use vkstash_layer_tests::test_driver::TestDriver;
 use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions, spirv};
 use vkstash_layer_tests::waiting::PATIENCE;
@@ -149,18 +150,9 @@ fn what_an_earlier_run_used_is_handed_over() {
 
 #[test]
 fn what_was_not_ready_is_counted_with_the_reason() {
-    let reasons = [
-        "not_planned",
-        "asked_first",
-        "no_processor_free",
-        "not_kept",
-        "released_before",
-        "asked_again",
-        "own_allocator",
-    ];
     scenario(&[("work", work::step), ("late", late)], |scenario| {
         let env = with_parking(&scenario.on(Driver::Test(json!({}))).unwrap());
-        let counts = |run: &Run<Done>| reasons.map(|name| run.reports.sum(name));
+        let counts = |run: &Run<Done>| UNREADY.map(|name| run.reports.sum(name));
         let work = Work { count: COUNT as u32, ..Work::default() };
         let first = scenario.run_ok::<Done>("work", &env, &work);
         assert_eq!(counts(&first), [COUNT, 0, 0, 0, 0, 0, 0], "{:?}", first.reports.counters());

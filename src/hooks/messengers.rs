@@ -72,7 +72,8 @@ unsafe extern "system-unwind" fn say_utils(
 ) -> vk::Bool32 {
     // SAFETY: it was passed below together with this function.
     let Some((function, data)) = (unsafe { of_program(kept) }) else { return vk::FALSE };
-    // SAFETY: it was kept as the callback of a messenger; the arguments are those that it is called with.
+    // SAFETY: the number is that of a function with this signature, which was kept with this data; the arguments are those
+    // that a driver calls it with.
     unsafe {
         std::mem::transmute::<*const (), Utils>(std::ptr::with_exposed_provenance(function))(
             severity, types, message, data,
@@ -93,7 +94,8 @@ unsafe extern "system-unwind" fn say_report(
 ) -> vk::Bool32 {
     // SAFETY: it was passed below together with this function.
     let Some((function, data)) = (unsafe { of_program(kept) }) else { return vk::FALSE };
-    // SAFETY: it was kept as a report callback; the arguments are those that it is called with.
+    // SAFETY: the number is that of a function with this signature, which was kept with this data; the arguments are those
+    // that a driver calls it with.
     unsafe {
         std::mem::transmute::<*const (), Report>(std::ptr::with_exposed_provenance(function))(
             flags, kind, object, location, code, layer, message, data,
@@ -153,13 +155,13 @@ pub unsafe extern "system" fn create_utils(
     messenger: *mut vk::DebugUtilsMessengerEXT,
 ) -> vk::Result {
     let next = |found: &instance::Instance| found.table.create_debug_utils_messenger;
-    // SAFETY: a live instance, and the program's valid arguments.
+    // SAFETY: a live instance, and the program's valid arguments. Arguments and result are passed alike by the two calling
+    // conventions, of which one lets exceptions through; the copy of the create info lives until the call is over.
     unsafe {
         create("vkCreateDebugUtilsMessengerEXT", handle, next, |next| {
             let mut own = *info;
             if let Some(function) = own.pfn_user_callback {
                 own.p_user_data = keep(function as *const () as usize, own.p_user_data);
-                // The conventions differ in what may pass through alone.
                 own.pfn_user_callback = std::mem::transmute::<
                     Option<Utils>,
                     vk::PFN_vkDebugUtilsMessengerCallbackEXT,
@@ -194,13 +196,13 @@ pub unsafe extern "system" fn create_report(
     callback: *mut vk::DebugReportCallbackEXT,
 ) -> vk::Result {
     let next = |found: &instance::Instance| found.table.create_debug_report_callback;
-    // SAFETY: a live instance, and the program's valid arguments.
+    // SAFETY: a live instance, and the program's valid arguments. Arguments and result are passed alike by the two calling
+    // conventions, of which one lets exceptions through; the copy of the create info lives until the call is over.
     unsafe {
         create("vkCreateDebugReportCallbackEXT", handle, next, |next| {
             let mut own = *info;
             if let Some(function) = own.pfn_callback {
                 own.p_user_data = keep(function as *const () as usize, own.p_user_data);
-                // The conventions differ in what may pass through alone.
                 own.pfn_callback =
                     std::mem::transmute::<Option<Report>, vk::PFN_vkDebugReportCallbackEXT>(Some(say_report));
             }

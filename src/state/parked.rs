@@ -239,7 +239,7 @@ impl Parked {
 
     /// Whether the worker that looked last waits until a processor is free.
     pub fn give_way(&self, gives_way: bool) {
-        // Mostly unchanged.
+        // A write would take the cache line from the threads of the program, and the flag rarely changes.
         if self.gives_way.load(Ordering::Relaxed) != gives_way {
             self.gives_way.store(gives_way, Ordering::Relaxed);
         }

@@ -11,8 +11,8 @@
 //! - `session_caches` the caches of sessions, for `gc`; `development` the header and the file for pkg-config; `manifest` the layer's manifests; `kept` the limits in force, and their sources
 //! - `driver_limits` how large the drivers' own caches may get; `choice` which application a name means; `library` the layer library that belongs to this tool; `output`
 //!   printing; `confirm` asking
-//! - `names` Vulkan's names; `tally` sums of counters; `unready` why pipelines were not ready; `units` numbers for people; `signals`,
-//!   `start` signals and streams of the command that runs; `new_file`, `regular`, `root`, `elf`, `cli` files, folders,
+//! - `names` Vulkan's names; `tally` sums of counters; `unready` why pipelines were not ready; `units` numbers for people;
+//!   `signals`, `start` signals and streams of the command that runs; `new_file`, `regular`, `root`, `elf`, `cli` files, folders,
 //!   libraries, the command line
 
 mod background;

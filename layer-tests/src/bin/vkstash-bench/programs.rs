@@ -10,6 +10,7 @@ use vkstash_layer_tests::bench::numbers::Spread;
 use vkstash_layer_tests::env::{self, Env};
 use vkstash_layer_tests::paths;
 use vkstash_layer_tests::programs::{self, Missing, Program, Ran};
+use vkstash_layer_tests::report::UNREADY;
 
 use crate::child::{Runner, is_tool_at_work};
 use crate::failure::Failure;
@@ -19,16 +20,6 @@ use crate::table::aligned;
 
 /// From this run on a user's runs are alike.
 const SETTLED: usize = 3;
-/// Counters of the reasons why a pipeline was not ready (docs/stats.md).
-const UNREADY: [&str; 7] = [
-    "not_planned",
-    "asked_first",
-    "no_processor_free",
-    "not_kept",
-    "released_before",
-    "asked_again",
-    "own_allocator",
-];
 
 /// Milliseconds of whole processes, and of their processor time.
 #[derive(Default)]
