@@ -159,10 +159,19 @@ fn in_real_time() {
         parameter.sched_priority = 1;
         libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameter) == 0
     };
+    // A thread that has just begun has not left the policy of its starter yet.
+    let settled = || {
+        let mut seen = Vec::new();
+        until("the layer's threads have left real time", || {
+            seen = own_threads();
+            !is_allowed || seen.iter().all(|(_, policy)| *policy == libc::SCHED_OTHER)
+        });
+        seen
+    };
     let device = device();
-    let mut seen = own_threads();
+    let mut seen = settled();
     make_all(&device);
-    seen.extend(own_threads());
+    seen.extend(settled());
     drop(device);
     answer(&if is_allowed { serde_json::json!(seen) } else { serde_json::Value::Null });
 }
