@@ -148,8 +148,8 @@ wgpu() {
     rust=$({ cargo --version 2>/dev/null || echo cargo 0; } | awk '{ print $2 }')
     version_at_least "$rust" "$rust_for_wgpu" ||
         { skip wgpu "it needs Rust $rust_for_wgpu, this is $rust" && return; }
-    # Without optimisation and debug information: the first build takes about a minute on two cores.
-    if ! CARGO_INCREMENTAL=0 cargo build --quiet --locked --manifest-path "$crate/Cargo.toml" \
+    # As a user has it: a share of the time of a slow program would flatter the layer.
+    if ! cargo build --quiet --locked --release --manifest-path "$crate/Cargo.toml" \
         --target-dir "$folder/wgpu"; then
         # Its dependencies may be unreachable, which is a reason to skip; a compile error is a failure.
         if cargo fetch --quiet --locked --manifest-path "$crate/Cargo.toml" 2>/dev/null; then

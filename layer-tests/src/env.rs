@@ -219,6 +219,11 @@ impl Env {
         self.get("VKSTASH_DIR").map(PathBuf::from).expect("every environment has a stash folder")
     }
 
+    /// The user's home, in which a program keeps files of its own.
+    pub fn home(&self) -> PathBuf {
+        self.folder.join("home")
+    }
+
     /// The report folder.
     pub fn report_folder(&self) -> PathBuf {
         self.get("VKSTASH_REPORT").map(PathBuf::from).expect("every environment has a report folder")
@@ -231,7 +236,7 @@ impl Env {
                 command.env_remove(name);
             }
         }
-        let home = self.folder.join("home");
+        let home = self.home();
         fs::create_dir_all(&home).expect("a private home");
         for (name, folder) in [
             ("HOME", ""),

@@ -225,7 +225,7 @@ impl Program {
     fn file(self) -> PathBuf {
         let folder = folder();
         let file = match self {
-            Program::Wgpu | Program::WgpuCache => "wgpu/debug/vkstash-program-wgpu",
+            Program::Wgpu | Program::WgpuCache => "wgpu/release/vkstash-program-wgpu",
             Program::Dawn => "node/node_modules/webgpu/index.js",
             Program::Ncnn => "python/has-ncnn",
             Program::Taichi => "python/has-taichi",
@@ -242,7 +242,7 @@ impl Program {
     }
 
     /// The command line of the program alone. It may write a picture to `place`.
-    fn command(self, driver: &Driver, place: &Path) -> Vec<String> {
+    fn command(self, env: &Env, place: &Path) -> Vec<String> {
         let text = |path: PathBuf| path.to_str().expect("a readable path").to_owned();
         let folder = folder();
         let python = |name: &str| {
@@ -256,7 +256,7 @@ impl Program {
         };
         match self {
             Program::Wgpu => vec![text(self.file())],
-            Program::WgpuCache => vec![text(self.file()), "--cache".into()],
+            Program::WgpuCache => vec![text(self.file()), "--cache".into(), text(env.home().join("wgpu-cache"))],
             Program::Dawn => {
                 vec!["node".into(), text(sources().join("dawn/run.mjs")), text(folder.join("node"))]
             }
@@ -267,7 +267,7 @@ impl Program {
                     ["mpv", "--no-config", "--really-quiet", "--vo=gpu", "--gpu-api=vulkan", "--untimed"]
                         .map(str::to_owned)
                         .to_vec();
-                if *driver == Driver::Lavapipe {
+                if *env.driver() == Driver::Lavapipe {
                     // It uses a CPU driver only on request.
                     command.push("--vulkan-device=@DEVICE@".into());
                 }
@@ -348,7 +348,7 @@ impl Program {
         for (name, value) in self.variables() {
             env = env.var(name, value);
         }
-        words.extend(self.command(env.driver(), place));
+        words.extend(self.command(&env, place));
         if words.iter().any(|word| word.contains("@DEVICE@")) {
             let name = mpv_device(&env);
             words.iter_mut().for_each(|word| *word = word.replace("@DEVICE@", &name));

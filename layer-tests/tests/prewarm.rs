@@ -348,11 +348,14 @@ fn an_artifact_that_the_driver_does_not_take_any_more_is_made_again() {
 
 #[test]
 fn an_artifact_that_the_driver_never_takes_is_reported_and_given_up() {
-    on(Driver::Test(json!({})), |scenario, env| {
+    // As in the test before.
+    let compile_us = 100_000;
+    on(Driver::Test(json!({ "compile_us": compile_us })), |scenario, env| {
         run(scenario, env, &marked(2));
         let spoiled = spoil(env, 2);
         // What is made again is not taken either.
-        let taking_nothing = under(scenario, env, json!({ "ignore_blobs": true }));
+        let taking_nothing =
+            under(scenario, env, json!({ "ignore_blobs": true, "compile_us": compile_us }));
         for _ in 0..4 {
             let (report, well) = prewarm(&taking_nothing, &["--all"]);
             if report["applications"][0]["refused_before"] == 2 {

@@ -2,21 +2,26 @@
 //!
 //! A question says FAIL_ON_COMPILE_REQUIRED, so it should take no longer than finding the pipeline, and cost little
 //! where the driver's caches were lost. Where a driver answers otherwise, no more is asked on this device.
+//!
+//! What a question costs is the processor time of its thread. NVIDIA's driver also lets the first questions of a
+//! device wait for 15 ms, for a lock that the program's calls hold: that says nothing of the others.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use ash::vk;
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::faults;
 use vkstash_store::base::thread;
 
-/// One question that takes so long ends it: vkDestroyDevice waits for it.
+/// One question that computes for so long ends it: vkDestroyDevice waits for it.
 const TOO_LONG: Duration = Duration::from_millis(10);
-/// So many that take this long do.
+/// So many that compute for this long do.
 const LONG: Duration = Duration::from_millis(2);
 const MOST_LONG: u32 = 3;
-/// After so many in vain, one after the other, one key in so many is asked for.
+/// After so many in vain, one after the other, one key in so many is asked for. Those for which the driver waits as
+/// long as [`TOO_LONG`] are in vain, too.
 const IN_VAIN: u32 = 8;
 const ONE_IN: u32 = 64;
 
@@ -31,13 +36,29 @@ pub struct Questions {
     is_over: AtomicBool,
 }
 
-/// What a question takes.
+/// Measures a question.
 pub struct Watch {
     since: Instant,
+    ran: Duration,
     waited: Option<Duration>,
 }
 
-/// How long the calling thread has waited for a processor, which says nothing of the driver.
+/// What a question took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Took {
+    /// Processor time.
+    ran: Duration,
+    /// From begin to end, less the wait for a processor, which says nothing of the driver.
+    elapsed: Duration,
+}
+
+/// How long the calling thread has had a processor.
+fn ran() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// How long it has waited for one.
 fn waited() -> Option<Duration> {
     thread::times().map(|times| times.waited)
 }
@@ -45,16 +66,17 @@ fn waited() -> Option<Duration> {
 impl Watch {
     /// A question is put.
     pub fn begin() -> Watch {
-        Watch { waited: waited(), since: Instant::now() }
+        Watch { waited: waited(), ran: ran(), since: Instant::now() }
     }
 
-    fn took(&self) -> Duration {
+    fn took(&self) -> Took {
         let elapsed = self.since.elapsed();
-        if elapsed < faults::time_limit(LONG) {
-            return elapsed;
+        let ran = ran().saturating_sub(self.ran);
+        if elapsed < faults::time_limit(TOO_LONG) {
+            return Took { ran, elapsed };
         }
         let waited = self.waited.zip(waited()).map(|(before, now)| now.saturating_sub(before));
-        elapsed.saturating_sub(waited.unwrap_or_default())
+        Took { ran, elapsed: elapsed.saturating_sub(waited.unwrap_or_default()) }
     }
 }
 
@@ -73,18 +95,20 @@ impl Questions {
         self.note_took(watch.took(), answer);
     }
 
-    fn note_took(&self, took: Duration, answer: vk::Result) {
+    fn note_took(&self, took: Took, answer: vk::Result) {
+        let [long, too_long] = [LONG, TOO_LONG].map(faults::time_limit);
         match answer {
+            _ if took.elapsed >= too_long => _ = self.in_vain.fetch_add(1, Ordering::Relaxed),
             vk::Result::SUCCESS => self.in_vain.store(0, Ordering::Relaxed),
             vk::Result::PIPELINE_COMPILE_REQUIRED => _ = self.in_vain.fetch_add(1, Ordering::Relaxed),
             // An error says nothing of what the driver has.
             _ => {}
         }
-        let [long, too_long] = [LONG, TOO_LONG].map(faults::time_limit);
-        let is_too_long = took >= too_long;
-        if is_too_long || took >= long && self.long.fetch_add(1, Ordering::Relaxed) + 1 >= MOST_LONG {
+        let is_too_long = took.ran >= too_long;
+        if is_too_long || took.ran >= long && self.long.fetch_add(1, Ordering::Relaxed) + 1 >= MOST_LONG {
+            let took = took.ran;
             tracing::info!(
-                "this driver answers slowly whether it has a pipeline ({took:?}): workers ask no more"
+                "this driver computes for {took:?} to say whether it has a pipeline: workers ask no more"
             );
             self.is_over.store(true, Ordering::Relaxed);
         }
@@ -95,9 +119,13 @@ impl Questions {
 mod tests {
     use super::*;
 
-    const SHORT: Duration = Duration::from_micros(60);
+    const SHORT: Took = computed(Duration::from_micros(60));
     const HAD: vk::Result = vk::Result::SUCCESS;
     const REQUIRED: vk::Result = vk::Result::PIPELINE_COMPILE_REQUIRED;
+
+    const fn computed(time: Duration) -> Took {
+        Took { ran: time, elapsed: time }
+    }
 
     #[test]
     fn a_driver_that_has_nothing_any_more_is_asked_for_one_in_64() {
@@ -124,16 +152,45 @@ mod tests {
     }
 
     #[test]
-    fn a_driver_that_answers_slowly_is_asked_no_more() {
+    fn a_driver_that_computes_for_long_is_asked_no_more() {
+        let a_little = Duration::from_micros(1);
         let questions = Questions::default();
-        questions.note_took(TOO_LONG - Duration::from_micros(1), HAD);
-        questions.note_took(LONG, HAD);
-        questions.note_took(LONG - Duration::from_micros(1), HAD);
+        questions.note_took(computed(TOO_LONG - a_little), HAD);
+        questions.note_took(computed(LONG), HAD);
+        questions.note_took(computed(LONG - a_little), HAD);
         assert!(questions.may_ask());
-        questions.note_took(LONG, REQUIRED);
+        questions.note_took(computed(LONG), REQUIRED);
         assert!(!questions.may_ask(), "three");
         let questions = Questions::default();
-        questions.note_took(TOO_LONG, HAD);
+        questions.note_took(computed(TOO_LONG), HAD);
         assert!(!questions.may_ask(), "one");
+    }
+
+    #[test]
+    fn a_driver_that_waits_is_asked_as_rarely_as_one_that_has_nothing() {
+        let questions = Questions::default();
+        let waits = Took { elapsed: TOO_LONG, ..SHORT };
+        let ask = |took: Took| {
+            let may = questions.may_ask();
+            if may {
+                questions.note_took(took, HAD);
+            }
+            may
+        };
+        assert!((0..7).all(|_| ask(waits)) && ask(SHORT), "seven may have waited for the program");
+        assert!((0..8).all(|_| ask(waits)));
+        assert_eq!((0..200).filter(|_| ask(waits)).count(), 3);
+    }
+
+    #[test]
+    fn a_wait_is_no_processor_time() {
+        let watch = Watch::begin();
+        std::thread::sleep(Duration::from_millis(20));
+        let took = watch.took();
+        assert!(took.elapsed > took.ran, "{took:?}");
+        let watch = Watch::begin();
+        while watch.took().ran < Duration::from_millis(1) {
+            std::hint::spin_loop();
+        }
     }
 }

@@ -61,9 +61,23 @@ fn is_of(fault: &Fault, command: &str) -> bool {
     fault.command.trim_end_matches("KHR") == command.trim_end_matches("KHR")
 }
 
+/// The processor time of the calling thread.
+fn ran() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the call writes this structure.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
 fn inflict(fault: &Fault) -> Option<vk::Result> {
     if let Some(ms) = fault.hang_ms {
         std::thread::sleep(Duration::from_millis(ms));
+    }
+    if let Some(ms) = fault.burn_ms {
+        let began = ran();
+        while ran() - began < Duration::from_millis(ms) {
+            std::hint::spin_loop();
+        }
     }
     match fault.die {
         None => {}

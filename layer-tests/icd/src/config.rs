@@ -64,6 +64,8 @@ pub struct Fault {
     pub die: Option<Death>,
     /// Milliseconds to sleep first.
     pub hang_ms: Option<u64>,
+    /// Milliseconds of processor time to spend first.
+    pub burn_ms: Option<u64>,
 }
 
 /// The script.

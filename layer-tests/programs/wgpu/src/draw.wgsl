@@ -15,15 +15,17 @@ fn from_buffer(@location(0) position: vec2<f32>, @location(1) color: vec3<f32>) 
     return Corner(vec4(position, 0.5, 1.0), color);
 }
 
+override nth: u32 = 1u;
+
 @fragment
 fn flat(corner: Corner) -> @location(0) vec4<f32> {
-    return vec4(corner.color, 1.0);
+    return vec4(corner.color / f32(nth), 1.0);
 }
 
 @fragment
 fn waves(corner: Corner) -> @location(0) vec4<f32> {
     var sum = 0.0;
-    for (var i = 1; i < 6; i++) {
+    for (var i = 1; i < 5 + i32(nth); i++) {
         sum += sin(corner.position.x * f32(i) * 0.21) * cos(corner.position.y * f32(i) * 0.17);
     }
     return vec4(corner.color * (0.5 + 0.1 * sum), 0.5);

@@ -1,12 +1,14 @@
 //! Creates compute and graphics pipelines with wgpu's Vulkan backend, uses them offscreen, and reads the results.
 //!
-//! Prints the device, the number of pipelines and a hash of each result. `--cache` also uses wgpu's own pipeline
-//! cache.
+//! Prints the device, the number of pipelines and a hash of all results of each kind. `--cache FILE` also uses wgpu's
+//! own pipeline cache, loaded from this file and written back to it.
 
 use std::num::NonZeroU64;
 
 const COMPUTE: &str = include_str!("compute.wgsl");
 const DRAW: &str = include_str!("draw.wgsl");
+/// Each pipeline so many times, each time with another constant in its shaders.
+const SETS: u32 = 16;
 const SIDE: u32 = 64;
 const COLOR: wgpu::TextureFormat = wgpu::TextureFormat::Rgba8Unorm;
 const DEPTH: wgpu::TextureFormat = wgpu::TextureFormat::Depth32Float;
@@ -18,25 +20,25 @@ struct Gpu {
 }
 
 fn main() {
-    let gpu = Gpu::new(std::env::args().any(|argument| argument == "--cache"));
+    let mut arguments = std::env::args().skip_while(|argument| argument != "--cache").skip(1);
+    let file = arguments.next();
+    let gpu = Gpu::new(file.as_deref());
     let mut pipelines = 0;
-    for (entry, constants) in [
-        ("mix_up", &[("rounds", 3.0)][..]),
-        ("mix_up", &[("rounds", 9.0)]),
-        ("add_up", &[]),
-        ("turn_over", &[]),
-    ] {
-        println!("compute {entry} {constants:?}: {:016x}", hash(&gpu.compute(entry, constants)));
-        pipelines += 1;
+    for entry in ["mix_up", "mix_down", "add_up", "turn_over"] {
+        let results = (1..=SETS).map(|nth| gpu.compute(entry, f64::from(nth)));
+        println!("compute {entry}: {:016x}", hash(&results.collect::<Vec<_>>().concat()));
+        pipelines += SETS;
     }
     for drawing in DRAWINGS {
-        println!("draw {}: {:016x}", drawing.name, hash(&gpu.draw(drawing)));
-        pipelines += 1;
+        let results = (1..=SETS).map(|nth| gpu.draw(drawing, f64::from(nth)));
+        println!("draw {}: {:016x}", drawing.name, hash(&results.collect::<Vec<_>>().concat()));
+        pipelines += SETS;
     }
     println!("pipelines: {pipelines}");
     if let Some(data) = gpu.cache.as_ref().and_then(wgpu::PipelineCache::get_data) {
         // The amount depends on the driver's bookkeeping.
         println!("cache data: {}", if data.is_empty() { "none" } else { "some" });
+        std::fs::write(file.expect("a cache is used with a file"), data).expect("a file that can be written");
     }
 }
 
@@ -78,7 +80,7 @@ const DRAWINGS: &[Drawing] = &[
 ];
 
 impl Gpu {
-    fn new(with_cache: bool) -> Gpu {
+    fn new(file: Option<&str>) -> Gpu {
         let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
         descriptor.backends = wgpu::Backends::VULKAN;
         // Without validation and debug names, as a released program.
@@ -87,16 +89,18 @@ impl Gpu {
         let adapter = pollster::block_on(instance.request_adapter(&wgpu::RequestAdapterOptions::default()))
             .expect("a Vulkan device");
         println!("device: {}", adapter.get_info().name);
-        let features = if with_cache { wgpu::Features::PIPELINE_CACHE } else { wgpu::Features::empty() };
+        let features = if file.is_some() { wgpu::Features::PIPELINE_CACHE } else { wgpu::Features::empty() };
         let (device, queue) = pollster::block_on(adapter.request_device(&wgpu::DeviceDescriptor {
             required_features: features,
             required_limits: wgpu::Limits::downlevel_defaults(),
             ..Default::default()
         }))
         .expect("a device");
-        let cache = with_cache.then(|| {
-            let descriptor = wgpu::PipelineCacheDescriptor { label: None, data: None, fallback: true };
-            // SAFETY: no data is passed, so none can be of another program.
+        let cache = file.map(|file| {
+            let data = std::fs::read(file).ok();
+            let descriptor =
+                wgpu::PipelineCacheDescriptor { label: None, data: data.as_deref(), fallback: true };
+            // SAFETY: the file is this program's own: it holds what `get_data` returned to an earlier run.
             unsafe { device.create_pipeline_cache(&descriptor) }
         });
         Gpu { device, queue, cache }
@@ -116,7 +120,7 @@ impl Gpu {
         })
     }
 
-    fn compute(&self, entry: &str, constants: &[(&str, f64)]) -> Vec<u8> {
+    fn compute(&self, entry: &str, nth: f64) -> Vec<u8> {
         const SIZE: u64 = 4 * 1024;
         let module = self.module(COMPUTE);
         let pipeline = self.device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
@@ -124,7 +128,10 @@ impl Gpu {
             layout: None,
             module: &module,
             entry_point: Some(entry),
-            compilation_options: wgpu::PipelineCompilationOptions { constants, ..Default::default() },
+            compilation_options: wgpu::PipelineCompilationOptions {
+                constants: &[("nth", nth)],
+                ..Default::default()
+            },
             cache: self.cache.as_ref(),
         });
         let data = self.buffer(
@@ -175,7 +182,7 @@ impl Gpu {
         })
     }
 
-    fn draw(&self, drawing: &Drawing) -> Vec<u8> {
+    fn draw(&self, drawing: &Drawing, nth: f64) -> Vec<u8> {
         let module = self.module(DRAW);
         let attributes = wgpu::vertex_attr_array![0 => Float32x2, 1 => Float32x3];
         let layout = wgpu::VertexBufferLayout {
@@ -205,7 +212,10 @@ impl Gpu {
             fragment: Some(wgpu::FragmentState {
                 module: &module,
                 entry_point: Some(drawing.entry),
-                compilation_options: Default::default(),
+                compilation_options: wgpu::PipelineCompilationOptions {
+                    constants: &[("nth", nth)],
+                    ..Default::default()
+                },
                 targets: &[Some(wgpu::ColorTargetState {
                     format: COLOR,
                     blend: drawing.blend,

@@ -96,7 +96,7 @@ pub(crate) struct Usual {
 
 #[derive(Args)]
 pub(crate) struct Programs {
-    /// The driver, radv or lavapipe; default: RADV, on Mesa's fake render node.
+    /// The driver: radv (on Mesa's fake render node; default), lavapipe, or gpu, whose manifest VKSTASH_TEST_DRIVER names.
     #[arg(long, value_enum)]
     pub(crate) driver: Option<Driver>,
     /// Only programs whose title contains one of these.

@@ -76,6 +76,7 @@ struct Measured {
 pub(crate) fn run(runner: &Runner, options: &Programs, rounds: usize) -> Result<(), Failure> {
     let driver = match options.driver.unwrap_or(Driver::Radv) {
         Driver::Lavapipe => env::Driver::Lavapipe,
+        Driver::Gpu => env::Driver::Machine,
         // Programs choose a device that can present or compute, which the null device cannot.
         _ => env::Driver::Radv,
     };
@@ -138,10 +139,26 @@ impl User {
         Ok(User { folder, env, runs: 0 })
     }
 
-    fn run(&mut self, program: Program, disk: &Path) -> Ran {
+    /// One run. Once more if it fails: taichi crashes now and then on a busy machine, also without the layer.
+    fn run(&mut self, program: Program, disk: &Path) -> Result<Ran, Failure> {
+        let mut ran = self.run_once(program, disk);
+        if is_failed(program, &ran) {
+            ran = self.run_once(program, disk);
+        }
+        if is_failed(program, &ran) {
+            let title = program.title();
+            return Err(format!("{title} ends with {}: {}", ran.status, ran.stderr.trim_end()).into());
+        }
+        Ok(ran)
+    }
+
+    fn run_once(&mut self, program: Program, disk: &Path) -> Ran {
         self.runs += 1;
         let place = self.folder.join(format!("run-{}", self.runs));
-        let ran = program.run(&self.env.clone().var("MESA_SHADER_CACHE_DIR", disk), &place);
+        let env = ["MESA_SHADER_CACHE_DIR", "__GL_SHADER_DISK_CACHE_PATH"]
+            .iter()
+            .fold(self.env.clone(), |env, name| env.var(name, disk));
+        let ran = program.run(&env, &place);
         if self.env.has_layer() {
             while is_tool_at_work(&self.env.stash_folder()) {
                 std::thread::sleep(Duration::from_millis(20));
@@ -149,6 +166,11 @@ impl User {
         }
         ran
     }
+}
+
+/// What is ended from outside ends as it likes.
+fn is_failed(program: Program, ran: &Ran) -> bool {
+    program.ends_by_itself() && ran.status != 0
 }
 
 /// The tool, which is to find the driver's device: the layer does not pass on what is preloaded into a program.
@@ -176,13 +198,13 @@ fn one_user(
     let disk = runner.folder("disk")?;
     let (mut with, mut without) = (User::new(runner, driver, true)?, User::new(runner, driver, false)?);
     // Each user's own files are there, too.
-    without.run(program, &disk);
+    without.run(program, &disk)?;
     let plain = with.env.clone();
     with.env = plain.clone().without_layer();
-    with.run(program, &disk);
+    with.run(program, &disk)?;
     with.env = plain;
     for number in 1..=runs {
-        let [left, right] = both(round + number, &mut with, &mut without, |user| user.run(program, &disk));
+        let [left, right] = both(round + number, &mut with, &mut without, |user| user.run(program, &disk))?;
         let pairs = match number {
             1 => &mut measured.first,
             SETTLED.. => &mut measured.settled,
@@ -210,7 +232,7 @@ fn one_user(
     let [left, right] = both(round, &mut with, &mut without, |user| {
         let disk = if is_layered(user) { &disks[0] } else { &disks[1] };
         user.run(program, disk)
-    });
+    })?;
     measured.lost.with.push(&left);
     measured.lost.without.push(&right);
     let compiled = ["compiled", "compiled_unrecorded"].map(|name| left.reports.sum(name));
@@ -222,13 +244,18 @@ fn one_user(
 }
 
 /// Who comes first alternates, because the machine changes with time.
-fn both(round: usize, with: &mut User, without: &mut User, run: impl Fn(&mut User) -> Ran) -> [Ran; 2] {
+fn both(
+    round: usize,
+    with: &mut User,
+    without: &mut User,
+    run: impl Fn(&mut User) -> Result<Ran, Failure>,
+) -> Result<[Ran; 2], Failure> {
     if round % 2 == 0 {
-        let left = run(with);
-        return [left, run(without)];
+        let left = run(with)?;
+        return Ok([left, run(without)?]);
     }
-    let right = run(without);
-    [run(with), right]
+    let right = run(without)?;
+    Ok([run(with)?, right])
 }
 
 impl Measured {
