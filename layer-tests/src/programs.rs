@@ -256,7 +256,9 @@ impl Program {
         };
         match self {
             Program::Wgpu => vec![text(self.file())],
-            Program::WgpuCache => vec![text(self.file()), "--cache".into(), text(env.home().join("wgpu-cache"))],
+            Program::WgpuCache => {
+                vec![text(self.file()), "--cache".into(), text(env.home().join("wgpu-cache"))]
+            }
             Program::Dawn => {
                 vec!["node".into(), text(sources().join("dawn/run.mjs")), text(folder.join("node"))]
             }

@@ -354,8 +354,7 @@ fn an_artifact_that_the_driver_never_takes_is_reported_and_given_up() {
         run(scenario, env, &marked(2));
         let spoiled = spoil(env, 2);
         // What is made again is not taken either.
-        let taking_nothing =
-            under(scenario, env, json!({ "ignore_blobs": true, "compile_us": compile_us }));
+        let taking_nothing = under(scenario, env, json!({ "ignore_blobs": true, "compile_us": compile_us }));
         for _ in 0..4 {
             let (report, well) = prewarm(&taking_nothing, &["--all"]);
             if report["applications"][0]["refused_before"] == 2 {

@@ -6,7 +6,7 @@
 //! What a question costs is the processor time of its thread. NVIDIA's driver also lets the first questions of a
 //! device wait for 15 ms, for a lock that the program's calls hold: that says nothing of the others.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use ash::vk;
@@ -15,15 +15,15 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::faults;
 use vkstash_store::base::thread;
 
-/// One question that computes for so long ends it: vkDestroyDevice waits for it.
-const TOO_LONG: Duration = Duration::from_millis(10);
-/// So many that compute for this long do.
-const LONG: Duration = Duration::from_millis(2);
-const MOST_LONG: u32 = 3;
-/// After so many in vain, one after the other, one key in so many is asked for. Those for which the driver waits as
-/// long as [`TOO_LONG`] are in vain, too.
+/// What all questions may compute together: so long, and so long for each. NVIDIA's driver computes for some 10 ms in
+/// the first one of a process.
+const FREE: Duration = Duration::from_millis(40);
+const EACH: Duration = Duration::from_millis(1);
+/// After so many in vain, one after the other, one key in so many is asked for.
 const IN_VAIN: u32 = 8;
 const ONE_IN: u32 = 64;
+/// One that waits for so long is in vain, too.
+const LONG_WAIT: Duration = Duration::from_millis(10);
 
 /// What the questions on one device have brought.
 #[derive(Default)]
@@ -32,7 +32,9 @@ pub struct Questions {
     in_vain: AtomicU32,
     /// Keys that came up since there were too many of those.
     left_out: AtomicU32,
-    long: AtomicU32,
+    asked: AtomicU32,
+    /// Nanoseconds that they have computed.
+    ran: AtomicU64,
     is_over: AtomicBool,
 }
 
@@ -72,7 +74,7 @@ impl Watch {
     fn took(&self) -> Took {
         let elapsed = self.since.elapsed();
         let ran = ran().saturating_sub(self.ran);
-        if elapsed < faults::time_limit(TOO_LONG) {
+        if elapsed < faults::time_limit(LONG_WAIT) {
             return Took { ran, elapsed };
         }
         let waited = self.waited.zip(waited()).map(|(before, now)| now.saturating_sub(before));
@@ -96,21 +98,22 @@ impl Questions {
     }
 
     fn note_took(&self, took: Took, answer: vk::Result) {
-        let [long, too_long] = [LONG, TOO_LONG].map(faults::time_limit);
         match answer {
-            _ if took.elapsed >= too_long => _ = self.in_vain.fetch_add(1, Ordering::Relaxed),
+            _ if took.elapsed >= faults::time_limit(LONG_WAIT) => {
+                _ = self.in_vain.fetch_add(1, Ordering::Relaxed)
+            }
             vk::Result::SUCCESS => self.in_vain.store(0, Ordering::Relaxed),
             vk::Result::PIPELINE_COMPILE_REQUIRED => _ = self.in_vain.fetch_add(1, Ordering::Relaxed),
             // An error says nothing of what the driver has.
             _ => {}
         }
-        let is_too_long = took.ran >= too_long;
-        if is_too_long || took.ran >= long && self.long.fetch_add(1, Ordering::Relaxed) + 1 >= MOST_LONG {
-            let took = took.ran;
+        let asked = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
+        let took = took.ran.as_nanos().min(u128::from(u64::MAX / 2)) as u64;
+        let ran = Duration::from_nanos(self.ran.fetch_add(took, Ordering::Relaxed).saturating_add(took));
+        if ran > faults::time_limit(FREE) + EACH * asked && !self.is_over.swap(true, Ordering::Relaxed) {
             tracing::info!(
-                "this driver computes for {took:?} to say whether it has a pipeline: workers ask no more"
+                "this driver computes for {ran:?} to say of {asked} pipelines whether it has them: workers ask no more"
             );
-            self.is_over.store(true, Ordering::Relaxed);
         }
     }
 }
@@ -153,23 +156,24 @@ mod tests {
 
     #[test]
     fn a_driver_that_computes_for_long_is_asked_no_more() {
-        let a_little = Duration::from_micros(1);
-        let questions = Questions::default();
-        questions.note_took(computed(TOO_LONG - a_little), HAD);
-        questions.note_took(computed(LONG), HAD);
-        questions.note_took(computed(LONG - a_little), HAD);
-        assert!(questions.may_ask());
-        questions.note_took(computed(LONG), REQUIRED);
-        assert!(!questions.may_ask(), "three");
-        let questions = Questions::default();
-        questions.note_took(computed(TOO_LONG), HAD);
-        assert!(!questions.may_ask(), "one");
+        let ask = |questions: &Questions, count: u64, took: Duration| {
+            (0..count).take_while(|_| questions.may_ask()).for_each(|_| {
+                questions.note_took(Took { ran: took, ..SHORT }, HAD);
+            });
+            questions.may_ask()
+        };
+        let millis = Duration::from_millis;
+        let first = Questions::default();
+        assert!(ask(&first, 1, millis(41)) && !ask(&first, 1, millis(3)), "one, and one more");
+        let all = Questions::default();
+        assert!(ask(&all, 1, millis(30)) && ask(&all, 500, EACH), "after what the first one took");
+        assert!(!ask(&all, 20, millis(2)), "ten too many");
     }
 
     #[test]
     fn a_driver_that_waits_is_asked_as_rarely_as_one_that_has_nothing() {
         let questions = Questions::default();
-        let waits = Took { elapsed: TOO_LONG, ..SHORT };
+        let waits = Took { elapsed: LONG_WAIT, ..SHORT };
         let ask = |took: Took| {
             let may = questions.may_ask();
             if may {

@@ -1,9 +1,12 @@
 //! Creates compute and graphics pipelines with wgpu's Vulkan backend, uses them offscreen, and reads the results.
 //!
 //! Prints the device, the number of pipelines and a hash of all results of each kind. `--cache FILE` also uses wgpu's
-//! own pipeline cache, loaded from this file and written back to it.
+//! own pipeline cache, loaded from this file and written back to it. What the creation of all pipelines has taken goes to
+//! the standard error.
 
+use std::cell::Cell;
 use std::num::NonZeroU64;
+use std::time::{Duration, Instant};
 
 const COMPUTE: &str = include_str!("compute.wgsl");
 const DRAW: &str = include_str!("draw.wgsl");
@@ -17,6 +20,8 @@ struct Gpu {
     device: wgpu::Device,
     queue: wgpu::Queue,
     cache: Option<wgpu::PipelineCache>,
+    /// In the calls that create pipelines.
+    creating: Cell<Duration>,
 }
 
 fn main() {
@@ -35,6 +40,7 @@ fn main() {
         pipelines += SETS;
     }
     println!("pipelines: {pipelines}");
+    eprintln!("creating them: {:.1} ms", gpu.creating.get().as_secs_f64() * 1e3);
     if let Some(data) = gpu.cache.as_ref().and_then(wgpu::PipelineCache::get_data) {
         // The amount depends on the driver's bookkeeping.
         println!("cache data: {}", if data.is_empty() { "none" } else { "some" });
@@ -103,7 +109,15 @@ impl Gpu {
             // SAFETY: the file is this program's own: it holds what `get_data` returned to an earlier run.
             unsafe { device.create_pipeline_cache(&descriptor) }
         });
-        Gpu { device, queue, cache }
+        Gpu { device, queue, cache, creating: Cell::default() }
+    }
+
+    /// Counts the time that this takes.
+    fn create<T>(&self, create: impl FnOnce() -> T) -> T {
+        let began = Instant::now();
+        let created = create();
+        self.creating.set(self.creating.get() + began.elapsed());
+        created
     }
 
     fn module(&self, code: &str) -> wgpu::ShaderModule {
@@ -123,7 +137,7 @@ impl Gpu {
     fn compute(&self, entry: &str, nth: f64) -> Vec<u8> {
         const SIZE: u64 = 4 * 1024;
         let module = self.module(COMPUTE);
-        let pipeline = self.device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+        let descriptor = wgpu::ComputePipelineDescriptor {
             label: None,
             layout: None,
             module: &module,
@@ -133,7 +147,8 @@ impl Gpu {
                 ..Default::default()
             },
             cache: self.cache.as_ref(),
-        });
+        };
+        let pipeline = self.create(|| self.device.create_compute_pipeline(&descriptor));
         let data = self.buffer(
             SIZE,
             wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST,
@@ -191,7 +206,7 @@ impl Gpu {
             attributes: &attributes,
         };
         let buffers = [Some(layout)];
-        let pipeline = self.device.create_render_pipeline(&wgpu::RenderPipelineDescriptor {
+        let descriptor = wgpu::RenderPipelineDescriptor {
             label: None,
             layout: None,
             vertex: wgpu::VertexState {
@@ -224,7 +239,8 @@ impl Gpu {
             }),
             multiview_mask: None,
             cache: self.cache.as_ref(),
-        });
+        };
+        let pipeline = self.create(|| self.device.create_render_pipeline(&descriptor));
         let corners = self.buffer(3 * 20, wgpu::BufferUsages::VERTEX | wgpu::BufferUsages::COPY_DST);
         let values: [f32; 15] =
             [-0.9, -0.9, 1.0, 0.0, 0.0, 0.9, -0.9, 0.0, 1.0, 0.0, 0.0, 0.9, 0.0, 0.0, 1.0];
