@@ -5,11 +5,11 @@ use crate::child::Outcome;
 use crate::failure::Failure;
 
 /// Runs `left` and `right` once each, `left` first on even rounds.
-pub(crate) fn pair(
+pub(crate) fn pair<T>(
     round: usize,
-    left: impl FnOnce() -> Result<Outcome, Failure>,
-    right: impl FnOnce() -> Result<Outcome, Failure>,
-) -> Result<(Outcome, Outcome), Failure> {
+    left: impl FnOnce() -> Result<T, Failure>,
+    right: impl FnOnce() -> Result<T, Failure>,
+) -> Result<(T, T), Failure> {
     if round % 2 == 0 {
         let left = left()?;
         Ok((left, right()?))

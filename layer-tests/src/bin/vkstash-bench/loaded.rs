@@ -2,9 +2,9 @@
 //! cache. What a process waits for there takes its turn: also its own end, as long as one of its threads has to run for
 //! it, and the threads of low priority that Mesa's disk cache has.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use crate::beside::Beside;
 use crate::child::{Outcome, Runner};
 use crate::environment::{self, Environment};
 use crate::failure::Failure;
@@ -47,12 +47,11 @@ pub(crate) fn run(runner: &Runner, options: &OnDriver, rounds: usize) -> Result<
         let mut order = [0, 1, 2, 3];
         order.rotate_left(round % 4);
         for (computing, runs) in &mut loads {
-            beside(*computing, || {
-                order.iter().try_for_each(|&way| {
-                    runs[way].push(runner.run(&ways[way], LOADS)?);
-                    Ok::<(), Failure>(())
-                })
-            })?;
+            let beside = Beside::start(*computing);
+            for &way in &order {
+                runs[way].push(runner.run(&ways[way], LOADS)?);
+            }
+            drop(beside);
             std::thread::sleep(REST);
         }
     }
@@ -73,29 +72,6 @@ type Runs = [Vec<Outcome>; 4];
 /// As many threads as processors.
 fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
-}
-
-/// Does the work while so many threads compute.
-fn beside<R>(computing: usize, work: impl FnOnce() -> R) -> R {
-    /// Also if the work panics: the scope would wait for ever.
-    struct Over<'a>(&'a AtomicBool);
-    impl Drop for Over<'_> {
-        fn drop(&mut self) {
-            self.0.store(true, Ordering::Relaxed);
-        }
-    }
-    let is_over = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let _over = Over(&is_over);
-        for _ in 0..computing {
-            scope.spawn(|| {
-                while !is_over.load(Ordering::Relaxed) {
-                    std::hint::spin_loop();
-                }
-            });
-        }
-        work()
-    })
 }
 
 fn figures(computing: usize, [with, without_workers, from_stash, plain]: &Runs) -> Vec<Figure> {

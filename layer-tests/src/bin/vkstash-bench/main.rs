@@ -4,6 +4,7 @@
 
 mod artifacts;
 mod bases;
+mod beside;
 mod busy;
 mod capture;
 mod child;

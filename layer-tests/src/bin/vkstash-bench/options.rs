@@ -92,6 +92,12 @@ pub(crate) struct Usual {
     /// Runs of each user with the layer, beside as many without it.
     #[arg(long, value_name = "N", default_value_t = 12)]
     pub(crate) runs: usize,
+    /// Threads of the program that create pipelines.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) threads: usize,
+    /// Threads of another program that compute all the time.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) beside: usize,
 }
 
 #[derive(Args)]
@@ -148,6 +154,8 @@ pub(crate) enum Pace {
     AtOnce,
     /// After 400 ms, as fast as it can.
     Pause,
+    /// After 1.5 s, as fast as it can.
+    Late,
     /// Every 100 us.
     Gap100,
     /// Every 500 us.
@@ -159,6 +167,7 @@ impl Pace {
         match self {
             Pace::AtOnce => "as fast as it can",
             Pace::Pause => "after 400 ms",
+            Pace::Late => "after 1.5 s",
             Pace::Gap100 => "every 100 us",
             Pace::Gap500 => "every 500 us",
         }
@@ -169,6 +178,7 @@ impl Pace {
         let words: &[&str] = match self {
             Pace::AtOnce => &[],
             Pace::Pause => &["--pause-ms", "400"],
+            Pace::Late => &["--pause-ms", "1500"],
             Pace::Gap100 => &["--gap-us", "100"],
             Pace::Gap500 => &["--gap-us", "500"],
         };

@@ -3,9 +3,11 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Instant;
 
 use vkstash_layer_tests::bench::report::{Device, Kind};
 
+use crate::beside::Beside;
 use crate::child::{Outcome, Runner};
 use crate::compare::pair;
 use crate::environment::{self, Environment};
@@ -19,6 +21,8 @@ const SETTLED: usize = 3;
 /// A run that takes longer than so many times the median of the settled ones is one that a user notices.
 const NOTICED: f64 = 1.5;
 
+const DEFAULT: Driver = Driver::Radv;
+
 /// One side of the comparison: one run of each round, or several.
 #[derive(Default)]
 struct Side {
@@ -31,10 +35,12 @@ struct Side {
     processors: Vec<f64>,
     /// Percent of the pipelines that were finished before they were asked for.
     parked: Vec<f64>,
+    /// What the threads beside the program have done in a millisecond.
+    beside: Vec<f64>,
 }
 
 impl Side {
-    fn push(&mut self, outcome: &Outcome) {
+    fn push(&mut self, (outcome, turns): &(Outcome, f64)) {
         let calls = outcome.calls(Kind::Create);
         self.calls.push(outcome.median(Kind::Create));
         self.sums.push(calls.iter().sum::<f64>() / 1e3);
@@ -42,6 +48,7 @@ impl Side {
         self.processors.push(outcome.cpu * 1e3);
         let parked = outcome.counter("parked").unwrap_or_default() as f64;
         self.parked.push(parked / calls.len().max(1) as f64 * 100.0);
+        self.beside.push(*turns);
     }
 }
 
@@ -63,8 +70,12 @@ impl Pairs {
         row("calls", "all calls", &with.sums, &without.sums, "ms");
         row("wall", "process", &with.walls, &without.walls, "ms");
         row("processor", "its processor time", &with.processors, &without.processors, "ms");
-        let (id, what) = (format!("usual.{id}.parked"), format!("{what}: ready before they were asked for"));
-        rows.push(Figure::alone(id, what, &with.parked, "%", "all pipelines"));
+        let ready = format!("{what}: ready before they were asked for");
+        rows.push(Figure::alone(format!("usual.{id}.parked"), ready, &with.parked, "%", "all pipelines"));
+        if without.beside.iter().any(|turns| *turns > 0.0) {
+            let (id, what) = (format!("usual.{id}.beside"), format!("{what}: done beside it"));
+            rows.push(Figure::pairs(id, what, &with.beside, "without us", &without.beside, "turns/ms"));
+        }
     }
 }
 
@@ -80,7 +91,7 @@ struct Measured {
 
 /// One table for each habit.
 pub(crate) fn run(runner: &Runner, options: &Usual, rounds: usize) -> Result<Vec<Table>, Failure> {
-    let driver = options.driver.unwrap_or(Driver::Radv);
+    let driver = options.driver.unwrap_or(DEFAULT);
     environment::check(driver)?;
     let mut tables = Vec::new();
     for &habit in &options.habits {
@@ -89,7 +100,7 @@ pub(crate) fn run(runner: &Runner, options: &Usual, rounds: usize) -> Result<Vec
             let mut measured = Measured::default();
             for round in 0..rounds {
                 progress(&format!("{habit:?}, {pace:?}, round {} of {rounds}", round + 1));
-                let device = one_user(runner, driver, habit, pace, options.runs, round, &mut measured)?;
+                let device = one_user(runner, options, habit, pace, round, &mut measured)?;
                 shown.get_or_insert(device);
             }
             let (id, what) = (format!("{habit:?}.{pace:?}").to_lowercase(), pace.words());
@@ -119,13 +130,13 @@ pub(crate) fn run(runner: &Runner, options: &Usual, rounds: usize) -> Result<Vec
 /// The runs of one user: the driver's cache is warm before the first one with the layer.
 fn one_user(
     runner: &Runner,
-    driver: Driver,
+    options: &Usual,
     habit: ProgramHabit,
     pace: Pace,
-    runs: usize,
     round: usize,
     measured: &mut Measured,
 ) -> Result<(Device, usize), Failure> {
+    let driver = options.driver.unwrap_or(DEFAULT);
     let (stash, disk) = (runner.path("stash"), runner.folder("disk")?);
     let bare = Environment { usual_order: true, finish: true, ..Environment::bare(driver).with_disk(&disk) }
         .with_background();
@@ -135,15 +146,23 @@ fn one_user(
     let arguments = |file: &Path| {
         let mut arguments = pace.arguments();
         arguments.extend(["--cache".to_owned(), habit.argument(file)]);
+        arguments.extend(["--threads".to_owned(), options.threads.to_string()]);
         arguments
     };
     let (with, without) = (arguments(&files[0]), arguments(&files[1]));
     let shown = runner.run(&bare, &without)?;
     runner.run(&bare, &with)?;
+    let beside = Beside::start(options.beside);
+    let run = |environment: &Environment, arguments: &[String]| {
+        let (before, began) = (beside.turns(), Instant::now());
+        // With the tool that the layer may start at the end.
+        let outcome = runner.run(environment, arguments)?;
+        let turns = (beside.turns() - before) as f64;
+        Ok((outcome, turns / (began.elapsed().as_secs_f64() * 1e3)))
+    };
     let mut settled = Vec::new();
-    for number in 1..=runs {
-        let (left, right) =
-            pair(round + number, || runner.run(&used, &with), || runner.run(&bare, &without))?;
+    for number in 1..=options.runs {
+        let (left, right) = pair(round + number, || run(&used, &with), || run(&bare, &without))?;
         let pairs = match number {
             1 => &mut measured.first,
             SETTLED.. => &mut measured.settled,
@@ -152,7 +171,7 @@ fn one_user(
         pairs.with.push(&left);
         pairs.without.push(&right);
         if number >= SETTLED {
-            settled.push(left.calls(Kind::Create).iter().sum::<f64>());
+            settled.push(left.0.calls(Kind::Create).iter().sum::<f64>());
         }
     }
     settled.sort_by(f64::total_cmp);
@@ -163,8 +182,8 @@ fn one_user(
     let (lost_with, lost_without) = (runner.folder("disk")?, runner.folder("disk")?);
     let (left, right) = pair(
         round,
-        || runner.run(&used.with_disk(&lost_with), &with),
-        || runner.run(&bare.with_disk(&lost_without), &without),
+        || run(&used.with_disk(&lost_with), &with),
+        || run(&bare.with_disk(&lost_without), &without),
     )?;
     measured.lost.with.push(&left);
     measured.lost.without.push(&right);
