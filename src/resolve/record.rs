@@ -152,7 +152,7 @@ pub fn note_cost(device: &Device, stored: &Stored, key: &Key, cost: Duration) {
 
 /// The driver had this pipeline: workers may ask it for that, too.
 pub fn note_found(device: &Device, key: &Key, took: Duration, habit: Option<CacheHabit>) {
-    let Some(with) = habit.map(found_with) else { return };
+    let Some(with) = found_with(device, habit) else { return };
     let Some(stored) = device.stored().filter(|_| device.wants_recipes() && device.cache_control) else {
         return;
     };
@@ -164,19 +164,23 @@ pub fn note_found(device: &Device, key: &Key, took: Duration, habit: Option<Cach
 /// The stash had this pipeline. What an earlier run has left to the cache that it had loaded is no longer left to it if
 /// the program has none.
 pub fn note_served(device: &Device, key: &Key, habit: Option<CacheHabit>) {
-    let Some(with) = habit.map(found_with) else { return };
+    let Some(with) = found_with(device, habit) else { return };
     let Some(stored) = device.stored().filter(|stored| stored.device.has_any(Kind::Found)) else { return };
     if let Some((took, FoundWith::LoadedCache)) = found(stored, key).filter(|(_, before)| *before != with) {
         put_found(device, stored, key, took, with);
     }
 }
 
-fn found_with(habit: CacheHabit) -> FoundWith {
-    match habit {
+/// None: the habit is not known, or is that of a worker of the tool, which has no cache of the program's.
+fn found_with(device: &Device, habit: Option<CacheHabit>) -> Option<FoundWith> {
+    if device.instance().config.application.is_some() {
+        return None;
+    }
+    Some(match habit? {
         CacheHabit::None => FoundWith::NoCache,
         CacheHabit::Fresh | CacheHabit::Shared => FoundWith::Cache,
         CacheHabit::Loaded => FoundWith::LoadedCache,
-    }
+    })
 }
 
 fn found(stored: &Stored, key: &Key) -> Option<(Duration, FoundWith)> {
