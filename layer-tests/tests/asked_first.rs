@@ -105,24 +105,6 @@ fn what_the_driver_lacks_is_still_served() {
     });
 }
 
-/// Over a warm disk, and without workers: recording costs RADV's calls nothing more.
-#[test]
-fn what_a_program_asks_radv_for_that_ends_at_once_survives_the_loss_of_the_drivers_cache() {
-    scenario(STEPS, |scenario| {
-        for caches in [Caches::None, Caches::Fresh, Caches::Shared] {
-            let version = caches as i32;
-            let env = on(scenario, json!({ "driver_id": 3, "driver_version": version }));
-            let env = env.stash(scenario.folder().join(format!("stash {version}")));
-            let work = program(caches);
-            scenario.run_ok::<Done>("work", &env.clone().var("VKSTASH_DISABLE", "1"), &work);
-            run(scenario, &env, &work);
-            assert_eq!(run(scenario, &env, &work), (0, ALL), "{caches:?}");
-            std::fs::remove_dir_all(scenario.folder().join(format!("disk {version}"))).unwrap();
-            assert_eq!(run(scenario, &env, &work), (ALL, 0), "{caches:?}");
-        }
-    });
-}
-
 /// A failing call is known by its key, so the driver is not asked before the key is known.
 #[test]
 fn a_call_that_fails_keeps_its_single_driver_call_and_the_others_are_served() {

@@ -63,7 +63,7 @@ pub unsafe fn serve<I: CreateInfo>(call: &Call<'_, I>) -> Answer {
         false => Question::NotAsked,
     };
     // A pipeline that is finished already is found by its key, and is had sooner than any answer of the driver's.
-    let needs_key = device.parked.is_in_use() || records_first(&call);
+    let needs_key = device.parked.is_in_use();
     if question == Question::NotAsked {
         // SAFETY: the call's create info is valid (the caller's contract).
         match unsafe { driver::ask_before_stash(&call, needs_key) } {
@@ -187,11 +187,6 @@ unsafe fn climb<I: CreateInfo>(
     }
 }
 
-/// Whether the call records what the stash has no artifact of, before the driver is asked for it.
-fn records_first<I: CreateInfo>(call: &Call<'_, I>) -> bool {
-    call.passed.habit().is_some_and(|habit| call.device.records_first(habit))
-}
-
 /// What is had sooner than anything that the stash has: a parked pipeline, or else what the driver is asked first for.
 ///
 /// # Safety
@@ -202,13 +197,10 @@ unsafe fn ask_early<'a, I: CreateInfo>(request: &Request<'a, I>, question: Quest
         if let Some(served) = parked::take(request) {
             return Climb::Served(served);
         }
-        let call = &request.call;
-        let is_kept =
-            || call.device.stored().is_some_and(|stored| stored.has_artifact(&request.pipeline.key));
-        if question != Question::NotAsked || records_first(call) && !is_kept() {
+        if question != Question::NotAsked {
             return Climb::missed(question);
         }
-        match driver::ask_before_stash(call, false) {
+        match driver::ask_before_stash(&request.call, false) {
             Rung::Served(served) => Climb::Served(served),
             Rung::Missed(question) => Climb::missed(question),
         }

@@ -494,11 +494,6 @@ impl Device {
         self.may_ask_driver_first() && self.policy.asks_driver_first(self.instance.config.ask_first, habit)
     }
 
-    /// Whether what the stash has no artifact of is recorded by the program's call before the driver is asked for it.
-    pub fn records_first(&self, habit: CacheHabit) -> bool {
-        self.may_ask_driver_first() && self.policy.records_first(self.instance.config.ask_first, habit)
-    }
-
     /// Whether the stash has nothing to serve. A program whose driver, or whose own cache, has everything then pays
     /// next to nothing.
     pub fn has_no_artifacts(&self) -> bool {

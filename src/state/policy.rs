@@ -55,12 +55,6 @@ impl Policy {
             AskFirst::Auto => !self.dear_disk_beside_cache || habit == CacheHabit::None,
         }
     }
-
-    /// Whether that holds only for what the stash has an artifact of, because a call that records one costs no more
-    /// than a question: a program that ends at once leaves no other moment to record it.
-    pub fn records_first(&self, user: AskFirst, habit: CacheHabit) -> bool {
-        user == AskFirst::Auto && self.free_recording && habit != CacheHabit::Loaded
-    }
 }
 
 /// Statistics are kept beside the code in cache entries; where a driver has none for what a cache had, conformance
