@@ -73,7 +73,7 @@ fn a_driver_that_answers_workers_badly_is_left_to_the_program() {
             let answered: u64 = names.iter().map(|name| run.reports.sum(name)).sum();
             assert_eq!(answered, asked, "{fault}: {counters:?}");
             // What was made is recorded, too.
-            assert!(run.value == asked || names == &made, "{fault}: {counters:?}");
+            assert!(run.value == asked || names == made, "{fault}: {counters:?}");
             let [parked, had, compiled] =
                 ["parked", "driver_had", "compiled"].map(|name| run.reports.sum(name));
             assert_eq!((parked + had, compiled), (COUNT, 0), "{fault}: {counters:?}");
