@@ -77,9 +77,9 @@ const LEAST_NEWS: Duration = Duration::from_micros(100);
 /// How this pipeline may be made, the best way first. None: not in this process.
 ///
 /// What a program's loaded cache has it gives in less time than merging takes when the program asks for the cache's
-/// data: it is left there. Not on NVIDIA, where a hit in it takes 60 us. The driver's own caches come before an artifact
-/// where they cost as little: for calls without a cache, and for any on a driver whose disk is as fast beside one. Such a
-/// driver (RADV) writes what it is given to its disk once more.
+/// data: it is left there. Not on NVIDIA, where a hit in it takes 60 us. The driver's own caches come before an
+/// artifact where they cost as little: for calls without a cache, and for any on a driver whose disk is as fast beside
+/// one. Such a driver (RADV) writes what it is given to its disk once more.
 pub fn ways(device: &Device, stored: &Stored, key: &Key) -> [Option<Way>; 2] {
     let mut record = Vec::new();
     if !device.keeps_artifacts() {
