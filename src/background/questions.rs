@@ -3,8 +3,8 @@
 //! A question says FAIL_ON_COMPILE_REQUIRED, so it should take no longer than finding the pipeline, and cost little
 //! where the driver's caches were lost. Where a driver answers otherwise, no more is asked on this device.
 //!
-//! What a question costs is the processor time of its thread. On an H200 two workers were in the driver for 15 ms at the
-//! same time, in each run of a program, without computing: that says nothing of the other questions.
+//! What a question costs is the processor time of its thread. On an H200 two workers were in the driver for 15 ms at
+//! the same time, in each run of a program, without computing: that says nothing of the other questions.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -15,8 +15,8 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::faults;
 use vkstash_store::base::thread;
 
-/// What all questions may compute together: so long, and so long for each. A driver may initialise something in the first
-/// ones: on an H200 one of the first nine computed for 10 ms, or three of them for 2.
+/// What all questions may compute together: so long, and so long for each. A driver may initialise something in the
+/// first ones: on an H200 one of the first nine computed for 10 ms, or three of them for 2.
 const FREE: Duration = Duration::from_millis(40);
 const EACH: Duration = Duration::from_millis(1);
 /// After so many in vain, one after the other, one key in so many is asked for.
