@@ -13,7 +13,7 @@ use vkstash_layer_tests::env::{Driver, Env};
 use vkstash_layer_tests::paths;
 use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions};
 use vkstash_layer_tests::waiting::until;
-use vkstash_layer_tests::work::{self, Done, End, Shader, Work};
+use vkstash_layer_tests::work::{self, Caches, Done, End, Shader, Work};
 use vkstash_store::settings::{self, BackgroundMode, Settings};
 use vkstash_store::stash::inspect::{PartInfo, list_applications};
 
@@ -29,6 +29,16 @@ const ALL: u64 = COUNT as u64;
 /// Graphics pipelines without a cache.
 fn pipelines(end: End) -> Work {
     Work { shader: Shader::DynamicRendering, count: COUNT, end, ..Work::default() }
+}
+
+/// After the loss of the driver's cache everything comes from this stash.
+fn assert_survives(scenario: &Scenario, env: &Env, work: &Work) {
+    fs::remove_dir_all(disk(scenario)).unwrap();
+    let run = scenario.run_ok::<Done>("work", env, work);
+    let counters = run.reports.counters();
+    assert!(run.value.all_made());
+    let names = ["compiled", "driver_had"].map(|name| run.reports.sum(name));
+    assert_eq!(names, [0, 0], "{:?}: {counters:?}", work.caches);
 }
 
 fn disk(scenario: &Scenario) -> std::path::PathBuf {
@@ -92,23 +102,23 @@ fn leave(input: &Value) -> Value {
 #[test]
 fn what_a_program_has_left_is_recorded_after_its_end() {
     scenario(STEPS, |scenario| {
-        for (id, end) in [(NVIDIA, End::Orderly), (NVIDIA, End::Exit), (RADV, End::Orderly)] {
-            let env = warm(scenario, id).stash(scenario.folder().join(format!("stash {id} {end:?}")));
-            let work = pipelines(end);
-            let first = scenario.run("work", &env, &work);
-            assert!(first.status.success(), "{id}, {end:?}");
-            assert_eq!(said(scenario).matches("is left to vkstash").count(), 1, "{id}, {end:?}");
+        for (id, end, caches) in [
+            (NVIDIA, End::Orderly, Caches::None),
+            (NVIDIA, End::Exit, Caches::None),
+            (RADV, End::Orderly, Caches::None),
+            (RADV, End::Orderly, Caches::Fresh),
+            (RADV, End::Orderly, Caches::Shared),
+        ] {
+            let case = format!("{id}, {end:?}, {caches:?}");
+            let env = warm(scenario, id).stash(scenario.folder().join(format!("stash {case}")));
+            let first = scenario.run("work", &env, &Work { caches, ..pipelines(end) });
+            assert!(first.status.success(), "{case}");
+            assert_eq!(said(scenario).matches("is left to vkstash").count(), 1, "{case}");
             until("everything is recorded and checked", || {
                 (records(&env, "artifact"), records(&env, "verified")) == (ALL, ALL)
             });
-            // The driver's cache is lost.
-            fs::remove_dir_all(disk(scenario)).unwrap();
-            let second = scenario.run_ok::<Done>("work", &env, &pipelines(End::Orderly));
-            assert!(second.value.all_made());
-            let counters = second.reports.counters();
-            assert_eq!(second.reports.sum("compiled"), 0, "{id}, {end:?}: {counters:?}");
-            assert_eq!(second.reports.sum("driver_had"), 0, "{id}, {end:?}: {counters:?}");
-            assert!(!said(scenario).contains("is left to"), "{id}, {end:?}: nothing was left");
+            assert_survives(scenario, &env, &Work { caches, ..pipelines(End::Orderly) });
+            assert!(!said(scenario).contains("is left to"), "{case}: nothing was left");
         }
     });
 }

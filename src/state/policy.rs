@@ -20,8 +20,8 @@ pub enum CacheHabit {
 /// How the ladder treats a driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
-    /// Passing a private cache costs nothing even where the driver would have hit its disk cache, so a call without a
-    /// cache that the program has loaded may be recorded at once.
+    /// A call with a private cache finds what the driver's disk cache has as quickly as one without. So the driver is
+    /// not asked for it once more after a question in vain: the call that records finds it there.
     pub free_recording: bool,
     /// What is in the driver's disk cache costs many times a served call if any cache is passed. So a cache that has not
     /// met the only shader of a pipeline is not asked for it: the call that records finds it on the disk at the same
