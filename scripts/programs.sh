@@ -4,13 +4,13 @@
 # library built from Mesa's source that lets RADV run them without a GPU. The script prints which programs are not available here,
 # and writes their names to a file, so that the suite leaves them out. Quick if everything is there.
 #
-# With --fetched: only programs that are fetched, none that is compiled.
+# With --fetched: neither what is compiled, nor the largest packages.
 # With --table: runs every program several times with and without the layer, and writes docs/programs.md.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
-webgpu=0.6.2 llama=3.22.1 ncnn=1.0.20261020 taichi=1.7.4
+webgpu=0.6.2 llama=3.22.1 ncnn=1.0.20261020 taichi=1.7.4 slangpy=0.43.1 pygfx=0.17.0
 rust_for_wgpu=1.87
 node_for_llama=20
 # The first version whose Vulkan renderer draws the same as the other renderers.
@@ -140,6 +140,12 @@ python_program() {
 }
 python_program ncnn "$ncnn"
 python_program taichi "$taichi"
+if [ "$compile" = yes ]; then
+    python_program slangpy "$slangpy"
+    python_program pygfx "$pygfx"
+else
+    for name in slangpy pygfx; do skip "$name" "its hundreds of megabytes are fetched for scripts/test.sh --all"; done
+fi
 
 # --- from crates.io ---------------------------------------------------------------------------------------
 

@@ -33,6 +33,10 @@ pub enum Program {
     Ncnn,
     /// Kernels in taichi.
     Taichi,
+    /// Kernels in slangpy, which enables VK_KHR_pipeline_binary.
+    Slangpy,
+    /// A scene in pygfx, over the wgpu of Python.
+    Pygfx,
     /// The first picture of a film.
     Mpv,
     /// A cube, twenty times.
@@ -52,7 +56,7 @@ pub enum Program {
 }
 
 /// All of them, in the order of the table.
-pub const ALL: [Program; 13] = [
+pub const ALL: [Program; 15] = [
     Program::Wgpu,
     Program::WgpuCache,
     Program::Dawn,
@@ -60,6 +64,8 @@ pub const ALL: [Program; 13] = [
     Program::Vkd3dGears,
     Program::Ncnn,
     Program::Taichi,
+    Program::Slangpy,
+    Program::Pygfx,
     Program::Llama,
     Program::Mpv,
     Program::Gtk,
@@ -137,6 +143,8 @@ impl Program {
             Program::Dawn => "dawn",
             Program::Ncnn => "ncnn",
             Program::Taichi => "taichi",
+            Program::Slangpy => "slangpy",
+            Program::Pygfx => "pygfx",
             Program::Mpv => "mpv",
             Program::Vkcube => "vkcube",
             Program::Vkd3dTriangle | Program::Vkd3dGears => "vkd3d",
@@ -155,6 +163,8 @@ impl Program {
             Program::Dawn => "Dawn",
             Program::Ncnn => "ncnn",
             Program::Taichi => "taichi",
+            Program::Slangpy => "slangpy",
+            Program::Pygfx => "pygfx",
             Program::Mpv => "mpv",
             Program::Vkcube => "vkcube",
             Program::Vkd3dTriangle => "vkd3d-triangle",
@@ -196,7 +206,7 @@ impl Program {
             Program::Mpv | Program::Vkcube | Program::Vkd3dTriangle | Program::Vkd3dGears => true,
             Program::Gtk | Program::Qt | Program::Zink => true,
             Program::Wgpu | Program::WgpuCache | Program::Dawn | Program::Ncnn => false,
-            Program::Taichi | Program::Llama => false,
+            Program::Taichi | Program::Slangpy | Program::Pygfx | Program::Llama => false,
         }
     }
 
@@ -229,6 +239,8 @@ impl Program {
             Program::Dawn => "node/node_modules/webgpu/index.js",
             Program::Ncnn => "python/has-ncnn",
             Program::Taichi => "python/has-taichi",
+            Program::Slangpy => "python/has-slangpy",
+            Program::Pygfx => "python/has-pygfx",
             Program::Mpv => "/usr/bin/mpv",
             Program::Vkcube => "/usr/bin/vkcube",
             Program::Vkd3dTriangle => "/usr/bin/vkd3d-triangle",
@@ -264,6 +276,8 @@ impl Program {
             }
             Program::Ncnn => python("ncnn"),
             Program::Taichi => python("taichi"),
+            Program::Slangpy => python("slangpy"),
+            Program::Pygfx => python("pygfx"),
             Program::Mpv => {
                 let mut command: Vec<String> =
                     ["mpv", "--no-config", "--really-quiet", "--vo=gpu", "--gpu-api=vulkan", "--untimed"]

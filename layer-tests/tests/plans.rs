@@ -1,17 +1,21 @@
 //! What background work makes ahead: the plan, where the stash is read later than the device is created, and how far
 //! workers go through it.
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
 use vkstash_layer_tests::child::scenario;
-use vkstash_layer_tests::env::Driver;
+use vkstash_layer_tests::env::{Driver, Env};
 use vkstash_layer_tests::suite::run;
 use vkstash_layer_tests::test_driver::TestDriver;
 use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions};
 use vkstash_layer_tests::waiting::until;
 use vkstash_layer_tests::work::{self, Done, Work};
+use vkstash_store::format::app_name::AppName;
+use vkstash_store::format::record::{Key, Kind, UseRecord};
+use vkstash_store::stash::inspect::list_applications;
+use vkstash_store::stash::open::Stash;
 
 const COUNT: u64 = 8;
 
@@ -116,5 +120,50 @@ fn a_small_job_of_a_large_stash_has_made_what_it_asks_for_and_a_large_one_everyt
         }
         let [parked, unasked] = run(&all);
         assert!(parked > u64::from(ALL) * 3 / 4 && parked + unasked < u64::from(ALL), "{parked}, {unasked}");
+    });
+}
+
+/// The keys of a run that used more than a plan has room for.
+const HOPELESS: u32 = 100_000;
+
+/// Notes that the last run used so many pipelines of which nothing can be made: of most there is nothing, of each
+/// hundredth a recipe that is none.
+fn note_hopeless_run(env: &Env) {
+    let [info] = list_applications(&env.stash_folder()).unwrap().try_into().unwrap();
+    let name = AppName { display: info.display, folder: info.folder };
+    let stash = Stash::open_patiently(&env.stash_folder(), &name).unwrap();
+    let unix_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as u64;
+    for sequence in 0..HOPELESS {
+        let mut key: Key = [0x5a; 32];
+        key[..4].copy_from_slice(&sequence.to_be_bytes());
+        let mut records = vec![(Kind::Use, UseRecord { unix_ms, sequence, run: 0 }.encode())];
+        if sequence % 100 == 0 {
+            records.push((Kind::Recipe, vec![0xff; 200]));
+        }
+        for (kind, payload) in records {
+            while !stash.portable().put(kind, &key, payload.clone().into()) {
+                assert!(stash.flush(Duration::from_secs(60)), "the queue is emptied");
+            }
+        }
+    }
+    assert!(stash.flush(Duration::from_secs(60)));
+    stash.leave();
+}
+
+#[test]
+fn a_plan_of_which_nothing_can_be_made_keeps_nobody_from_anything() {
+    scenario(&[("work", work::step), ("waits", waits)], |scenario| {
+        let env = scenario.on(Driver::Test(json!({}))).unwrap();
+        (0..2).for_each(|_| drop(run(scenario, &env, &work())));
+        note_hopeless_run(&env);
+        let env = env.var("VKSTASH_BACKGROUND_WORKERS", "2");
+        let ended = run(scenario, &env, &work());
+        assert!(ended.value.all_made());
+        let has = ["parked", "served"].map(|name| ended.reports.sum(name));
+        assert_eq!(has[0] + has[1], COUNT, "{:?}", ended.reports);
+        assert_eq!(ended.reports.sum("parked_unasked"), 0);
+        // What that run used is the plan of the next one.
+        let next = scenario.run_ok::<Value>("waits", &env, &());
+        assert_eq!(next.reports.sum("parked_unasked"), COUNT, "{:?}", next.reports);
     });
 }

@@ -289,6 +289,8 @@ programs! {
     dawn: Dawn,
     ncnn: Ncnn,
     taichi: Taichi,
+    slangpy: Slangpy,
+    pygfx: Pygfx,
     mpv: Mpv,
     vkcube: Vkcube,
     vkd3d_triangle: Vkd3dTriangle,
