@@ -1,18 +1,13 @@
 //! One creation of a pipeline before it is described, and the calls to the driver.
 
 use std::cell::Cell;
-use std::ffi::CStr;
-use std::hash::{BuildHasher as _, Hash as _, Hasher as _};
-use std::num::NonZeroU64;
 
-use ash::vk::{self, Handle};
-use rustc_hash::FxBuildHasher;
+use ash::vk;
 
 use super::create_info::{CreateInfo, Creation};
 use super::passed::{Met, Passed};
 use crate::faults;
 use crate::recipe::capture::parsed::Parsed;
-use crate::recipe::capture::stage;
 use crate::recipe::shader_set::ShaderSet;
 use crate::state::device::{Device, IdentifierMode};
 use crate::state::finds::Finds;
@@ -140,35 +135,6 @@ impl<'a, I: CreateInfo> Call<'a, I> {
             faults::here("pipeline made");
         }
         answer
-    }
-
-    /// A hash of the stages: their modules (by identity where it is known, else by handle), entry points and
-    /// specialization constants. None if a stage has no module or its specialization info is invalid. It is not unique:
-    /// drivers reuse handles.
-    ///
-    /// # Safety
-    /// The create info is valid.
-    pub unsafe fn number_of_stages(&self) -> Option<NonZeroU64> {
-        let mut hasher = FxBuildHasher.build_hasher();
-        for stage in self.parsed().stages {
-            if stage.module == vk::ShaderModule::null() {
-                return None;
-            }
-            match self.device.modules.read(stage.module, |module| module.identity) {
-                Some(identity) => identity.hash(&mut hasher),
-                None => stage.module.as_raw().hash(&mut hasher),
-            }
-            stage.stage.as_raw().hash(&mut hasher);
-            // SAFETY: a stage of a valid create info that is read has an entry point and valid specialization constants
-            // (contract 2.4). NULL is tested, because a stage that the driver ignores may have none.
-            unsafe {
-                if !stage.p_name.is_null() {
-                    CStr::from_ptr(stage.p_name).hash(&mut hasher);
-                }
-                stage::specialization(stage.p_specialization_info).ok()?.hash(&mut hasher);
-            }
-        }
-        NonZeroU64::new(hasher.finish())
     }
 }
 

@@ -19,12 +19,10 @@ use super::outcome::{Origin, Served};
 use super::passed::{Met, Passed};
 use super::private_cache::PrivateCache;
 use super::request::Request;
-use super::{app_data, feedback, recent};
+use super::{app_data, feedback};
 use crate::faults;
-use crate::recipe::chain::Arena;
 use crate::recipe::shader_set::ShaderSet;
 use crate::state::app_cache::AppCache;
-use crate::state::asked_first::Holder;
 use crate::state::beside::{Beside, Companion, Lacking};
 use crate::state::budget::Room;
 use crate::state::device::Device;
@@ -68,22 +66,6 @@ pub(super) unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>) -> Option<Serv
     }
 }
 
-/// The same where it has just had a pipeline of the same stages: nothing is put into it.
-///
-/// # Safety
-/// The call's create info is valid, and its stages have code.
-pub(super) unsafe fn ask_again<I: CreateInfo>(call: &Call<'_, I>) -> Option<Served> {
-    let mut arena = Arena::default();
-    // SAFETY: the caller's contract; the arena stays on this stack frame.
-    unsafe {
-        let mut creation = *call.creation;
-        if !creation.forbid_compiling(&mut arena) {
-            return None;
-        }
-        put_question(call, &creation.info, beside(call)?)
-    }
-}
-
 /// What was made beside the cache that the program passed.
 fn beside<'a, I>(call: &Call<'a, I>) -> Option<&'a Beside> {
     match call.passed {
@@ -105,10 +87,10 @@ unsafe fn put_question<I: CreateInfo>(call: &Call<'_, I>, info: &I, beside: &Bes
         // because it was made without EXTERNALLY_SYNCHRONIZED (contract 4.4).
         unsafe { call.create_with(companion.as_ref()?.handle, info) }
     };
-    let took = (answer.result == vk::Result::SUCCESS).then(|| started.elapsed());
-    // SAFETY: the caller's contract.
-    unsafe { recent::note(call, Holder::Companion, took) };
-    let took = took?;
+    let took = started.elapsed();
+    if answer.result != vk::Result::SUCCESS {
+        return None;
+    }
     beside.note_find();
     match call.passed {
         // The driver may have found it on disk, and put it into the companion.

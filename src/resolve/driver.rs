@@ -13,142 +13,61 @@ use super::create_info::CreateInfo;
 use super::outcome::{ArtifactOutcome, Origin, Question, Rung, Served};
 use super::passed::{Contents, Met, Passed};
 use super::refuse::refuse;
-use super::request::Request;
-use super::{binary, companion, compile, late, recent};
-use crate::recipe::capture::flags;
-use crate::recipe::chain::{self, Arena};
-use crate::recipe::newer::PIPELINE_BINARY_INFO;
+use super::request::{DescribedPipeline, Request};
+use super::{binary, compile, late, record};
+use crate::recipe::chain::Arena;
 use crate::recipe::shader_set::ShaderSet;
-use crate::recipe::structures::{self, Handling};
 use crate::state::app_cache::AppCache;
-use crate::state::asked_first::Holder;
 use crate::state::beside::Beside;
+use crate::state::finds::Finds;
 use crate::stats::Count;
-use vkstash_store::format::record::Key;
 
-/// Why the driver is asked before anything is described.
-enum Early {
-    /// It has that turn for this cache habit.
-    Policy,
-    /// The run began with an empty stash. What the driver has on its slow disk background work records later.
-    FirstRun,
-    /// It has lately had a pipeline of the same stages in memory.
-    RecentHit(Holder),
-    /// The program has loaded the cache, or the stash has nothing to serve.
-    MayHaveAnything,
+/// When the driver is asked for what its caches have.
+enum Turn<'a> {
+    /// Before the stash. What such questions bring is noted here.
+    First(Option<&'a Finds>),
+    /// After the stash.
+    Later,
+    /// It would be first, and has had next to nothing lately.
+    InVain,
 }
 
-/// Rung 4 before any other, where the driver's turn comes before the stash's. `needs_key`: who is asked depends on the
-/// key, which is not known yet.
+/// Rung 4 before any other, where the driver's turn comes before the stash's.
 ///
 /// # Safety
-/// The call's create info is valid.
-pub unsafe fn ask_before_stash<I: CreateInfo>(call: &Call<'_, I>, needs_key: bool) -> Rung<Question> {
-    // SAFETY: the caller's contract.
-    unsafe {
-        match comes_first(call, needs_key) {
-            Ok(why) => ask_first(call, why),
-            Err(question) => Rung::Missed(question),
-        }
+/// The request's create info is valid.
+pub unsafe fn ask_before_stash<I: CreateInfo>(request: &Request<'_, I>) -> Rung<Question> {
+    match turn(request) {
+        // SAFETY: the caller's contract.
+        Turn::First(finds) => unsafe { put_question(request, finds) },
+        Turn::Later => Rung::Missed(Question::NotAsked),
+        Turn::InVain => Rung::Missed(Question::InVain),
     }
 }
 
-/// Why the driver's turn comes before the stash's, or what is known of the question if its turn comes later.
-///
-/// # Safety
-/// The call's create info is valid.
-unsafe fn comes_first<I: CreateInfo>(call: &Call<'_, I>, needs_key: bool) -> Result<Early, Question> {
+fn turn<'a, I: CreateInfo>(request: &Request<'a, I>) -> Turn<'a> {
+    let Request { call, pipeline } = request;
     let (device, passed) = (call.device, call.passed);
-    // A pipeline that has failed is known by its key: it goes down once, as the program made it.
-    if !device.may_ask_driver_first() || device.knows_failures() {
-        return Err(Question::NotAsked);
-    }
-    if needs_key {
-        return Err(Question::NotAsked);
+    let may_be_asked = device.cache_control
+        && device.keeps_artifacts()
+        && device.caches_hold(call.class())
+        && !call.names_code_of_the_layers();
+    // A pipeline that has failed goes down once, as the program made it.
+    if !may_be_asked || record::has_failed(request) {
+        return Turn::Later;
     }
     let is_first = passed.habit().is_some_and(|habit| device.asks_driver_first(habit));
     if is_first && device.asked_before_stash.is_worth_asking() {
-        return Ok(Early::Policy);
+        return Turn::First(Some(&device.asked_before_stash));
     }
     // A loaded cache has a judgement of its own.
     if is_first && passed.known().is_none_or(|cache| !cache.holds_earlier_runs()) {
-        // SAFETY: the caller's contract.
-        let is_left_to_ladder = unsafe { !may_forbid_compiling(call) };
-        return Err(if is_left_to_ladder { Question::NotAsked } else { Question::InVain });
+        return Turn::InVain;
     }
-    if passed.loaded().is_some() {
-        return Ok(Early::MayHaveAnything);
+    if passed.loaded().is_some() && may_have(request) {
+        return Turn::First(call.finds_of(call.met(&pipeline.shaders)));
     }
-    // Before the first pipeline is recorded.
-    if device.leaves_first_run_to_workers() && call.parsed().stages.len() > 1 {
-        let is_shared = matches!(passed, Passed::Known { contents: Contents::Anything, .. });
-        if is_shared && late::may_be_left_to_workers(call) && device.only_on_disk.is_worth_asking() {
-            return Ok(Early::FirstRun);
-        }
-    }
-    if let Some(hits) = passed.recent_hits(device).filter(|hits| !hits.is_empty()) {
-        // SAFETY: the caller's contract.
-        let stages = unsafe { call.number_of_stages() };
-        if let Some(holder) = stages.and_then(|stages| hits.holder(stages)) {
-            return Ok(Early::RecentHit(holder));
-        }
-    }
-    if device.has_no_artifacts() { Ok(Early::MayHaveAnything) } else { Err(Question::NotAsked) }
-}
-
-/// The program's own call, asked of the driver before anything is hashed.
-///
-/// # Safety
-/// The call's create info is valid.
-unsafe fn ask_first<I: CreateInfo>(call: &Call<'_, I>, why: Early) -> Rung<Question> {
-    // SAFETY: the caller's contract.
-    if !unsafe { may_forbid_compiling(call) } {
-        return Rung::Missed(Question::NotAsked);
-    }
-    // Its shaders are not known, so only a cache that may hold anything is asked where asking another is dear.
-    let shaders = ShaderSet::default();
-    // SAFETY: the call's create info is valid (the caller's contract).
-    unsafe {
-        match why {
-            Early::Policy if call.device.caches_hold(call.class()) => {
-                put_question(call, &shaders, Knowledge::Nothing)
-            }
-            Early::FirstRun => put_question(call, &shaders, Knowledge::FirstRun),
-            Early::RecentHit(Holder::ProgramsCache) => put_question(call, &shaders, Knowledge::Stages),
-            Early::RecentHit(Holder::Companion) => match companion::ask_again(call) {
-                Some(served) => Rung::Served(served),
-                None => Rung::Missed(Question::NotAsked),
-            },
-            Early::MayHaveAnything
-                if call.device.caches_hold(call.class()) && may_have(call, &shaders, None) =>
-            {
-                put_question(call, &shaders, Knowledge::Shaders)
-            }
-            Early::Policy | Early::MayHaveAnything => Rung::Missed(Question::NotAsked),
-        }
-    }
-}
-
-/// Whether FAIL_ON_COMPILE_REQUIRED may be added to a call although nothing of it was described: its flags and the
-/// structures in its chains are known. Libraries need keys, because they may be linked later.
-///
-/// # Safety
-/// The call's create info is valid.
-unsafe fn may_forbid_compiling<I: CreateInfo>(call: &Call<'_, I>) -> bool {
-    let parsed = call.parsed();
-    let known = |p_next| {
-        // SAFETY: the chains of a valid create info.
-        unsafe { chain::walk(p_next) }.all(|node| {
-            // SAFETY: `walk` yields valid structures.
-            let s_type = unsafe { (*node).s_type };
-            let row = structures::find(s_type).filter(|_| s_type != PIPELINE_BINARY_INFO);
-            row.is_some_and(|row| !matches!(row.handling, Handling::Bypass(_)))
-        })
-    };
-    flags::hashed(parsed.flags, call.device.policy.looked_into).is_ok()
-        && !parsed.is_library()
-        && known(call.creation.info.p_next())
-        && parsed.stages.iter().all(|stage| known(stage.p_next))
+    Turn::Later
 }
 
 /// The program's own call and cache, with FAIL_ON_COMPILE_REQUIRED, where they may have the pipeline and have not been
@@ -160,7 +79,7 @@ pub unsafe fn ask_programs_cache<I: CreateInfo>(
     request: &Request<'_, I>,
     question: Question,
 ) -> Rung<Question> {
-    let (call, shaders) = (&request.call, &request.pipeline.shaders);
+    let Request { call, pipeline } = request;
     let device = call.device;
     let recorded = device.keeps_artifacts() && device.caches_hold(call.class());
     let is_open = match question {
@@ -170,40 +89,23 @@ pub unsafe fn ask_programs_cache<I: CreateInfo>(
         Question::InVain => !device.policy.free_recording || call.parsed().fails_on_compile_required(),
         _ => false,
     };
-    if !(device.cache_control && recorded && is_open && may_have(call, shaders, Some(&request.pipeline.key)))
-    {
+    if !(device.cache_control && recorded && is_open && may_have(request)) {
         return Rung::Missed(question);
     }
     // SAFETY: the caller's contract.
-    let answer = unsafe { put_question(call, shaders, Knowledge::Shaders) };
+    let answer = unsafe { put_question(request, call.finds_of(call.met(&pipeline.shaders))) };
     if question == Question::InVain && matches!(answer, Rung::Served(_)) {
         device.asked_before_stash.note(true);
     }
     answer
 }
 
-/// What is known of the pipeline that the driver is asked for.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Knowledge {
-    /// Its shaders are unknown, and are not looked up: the driver is asked before everything.
-    Nothing,
-    /// The same in a run that began with an empty stash.
-    FirstRun,
-    /// The driver has had a pipeline of most likely the same stages, so its shader set need not be noted again.
-    Stages,
-    /// Its shaders; the empty set if they are unknown.
-    Shaders,
-}
-
-/// The question itself.
+/// The question itself. `finds`: where it is noted what such questions bring.
 ///
 /// # Safety
-/// The call's create info is valid.
-unsafe fn put_question<I: CreateInfo>(
-    call: &Call<'_, I>,
-    shaders: &ShaderSet,
-    knowledge: Knowledge,
-) -> Rung<Question> {
+/// The request's create info is valid.
+unsafe fn put_question<I: CreateInfo>(request: &Request<'_, I>, finds: Option<&Finds>) -> Rung<Question> {
+    let Request { call, pipeline } = request;
     let (device, passed) = (call.device, call.passed);
     let mut arena = Arena::default();
     let mut creation = *call.creation;
@@ -211,12 +113,6 @@ unsafe fn put_question<I: CreateInfo>(
     if !unsafe { creation.forbid_compiling(&mut arena) } {
         return Rung::Missed(Question::NotAsked);
     }
-    let finds = match knowledge {
-        Knowledge::Nothing => Some(&device.asked_before_stash),
-        Knowledge::FirstRun => Some(&device.only_on_disk),
-        Knowledge::Stages => None,
-        Knowledge::Shaders => call.finds_of(call.met(shaders)),
-    };
     let started = Instant::now();
     // SAFETY: the caller's contract, and the copy differs in its flags alone; the arena lives until the call is over.
     let answer = unsafe { call.create_with(passed.handle(), &creation.info) };
@@ -224,21 +120,17 @@ unsafe fn put_question<I: CreateInfo>(
     // A program may forbid compiling to find out whether the driver has a pipeline. A miss is expected then, and is not
     // counted. An error says nothing of what the driver has.
     let is_miss = answer.result.as_raw() >= 0 && !call.parsed().fails_on_compile_required();
-    let is_judged = took.is_some() || is_miss;
-    if let Some(finds) = finds.filter(|_| is_judged) {
-        finds.note(took.is_some());
-    }
-    if let Some(cache) = passed.known().filter(|cache| is_judged && cache.holds_earlier_runs()) {
-        cache.loaded_has.note(took.is_some());
-    }
-    // A loaded cache has a judgement of its own, of all that it is asked for.
-    if let Some(loaded) = passed.loaded() {
-        if is_judged {
+    if took.is_some() || is_miss {
+        if let Some(finds) = finds {
+            finds.note(took.is_some());
+        }
+        // A loaded cache has a judgement of its own, of all that it is asked for.
+        if let Some(cache) = passed.known().filter(|cache| cache.holds_earlier_runs()) {
+            cache.loaded_has.note(took.is_some());
+        }
+        if let Some(loaded) = passed.loaded() {
             loaded.loaded_cache_first.note(took);
         }
-    } else if matches!(knowledge, Knowledge::Stages | Knowledge::Shaders) {
-        // SAFETY: the call's create info is valid (the caller's contract).
-        unsafe { recent::note(call, Holder::ProgramsCache, took) };
     }
     match answer.result {
         vk::Result::SUCCESS => {}
@@ -246,20 +138,16 @@ unsafe fn put_question<I: CreateInfo>(
         result if result.as_raw() < 0 => return Rung::Missed(Question::Fails),
         _ => return Rung::Missed(Question::NothingThere),
     }
-    if knowledge == Knowledge::Stages {
-        passed.mark_filled_again();
-    } else {
-        // Without capture the shaders are unknown (the empty set), so the cache may now hold any pipeline.
-        passed.mark_filled_with(device, shaders);
-    }
+    passed.mark_filled_with(device, &pipeline.shaders);
     Rung::Served(Served { answer, origin: Origin::Driver { took: took.unwrap_or_default() } })
 }
 
 /// Whether the driver may have a pipeline of these shaders: in the program's cache, in the driver's behind NULL, or on
 /// disk. Where recording is free, the disk is asked by the call that records; so it is where a driver's disk is dear
 /// beside a cache and that call costs the program no more.
-fn may_have<I: CreateInfo>(call: &Call<'_, I>, shaders: &ShaderSet, key: Option<&Key>) -> bool {
-    let policy = &call.device.policy;
+fn may_have<I: CreateInfo>(request: &Request<'_, I>) -> bool {
+    let Request { call, pipeline } = request;
+    let (policy, shaders) = (&call.device.policy, &pipeline.shaders);
     let is_worth_asking = || call.may_be_found(call.passed.met(call.device, shaders));
     match call.passed {
         // A pipeline of which binaries are captured does not come from the driver's cache (contract 5.5).
@@ -270,7 +158,7 @@ fn may_have<I: CreateInfo>(call: &Call<'_, I>, shaders: &ShaderSet, key: Option<
         }
         Passed::Known { contents: Contents::Nothing, .. } => false,
         Passed::Known { contents: Contents::SameBatch, cache, .. } => {
-            cache.filled.may_have(shaders) || is_left_to_workers(call, cache, shaders, key)
+            cache.filled.may_have(shaders) || is_left_to_workers(request, cache)
         }
         Passed::Known { contents: Contents::Anything, cache, .. } => {
             let is_loaded = cache.holds_earlier_runs();
@@ -281,7 +169,7 @@ fn may_have<I: CreateInfo>(call: &Call<'_, I>, shaders: &ShaderSet, key: Option<
             !disk_comes_later
                 || is_loaded && cache.loaded_has.is_worth_asking()
                 || !is_empty && cache.filled.may_have(shaders) && is_worth_asking()
-                || is_left_to_workers(call, cache, shaders, key)
+                || is_left_to_workers(request, cache)
                 || is_on_warm_disk(call, &cache.beside, shaders)
         }
         Passed::Unknown(_) => false,
@@ -310,18 +198,14 @@ fn is_on_warm_disk<I: CreateInfo>(call: &Call<'_, I>, beside: &Beside, shaders: 
 /// cache of the layer's it took up to twice as long (docs/measurements.md). A single shader that was never met is read
 /// as a whole either way. If the pipelines beside the cache have all of the shaders, the companion is asked. What
 /// background work has failed to record is recorded by the call.
-fn is_left_to_workers<I: CreateInfo>(
-    call: &Call<'_, I>,
-    cache: &AppCache,
-    shaders: &ShaderSet,
-    key: Option<&Key>,
-) -> bool {
+fn is_left_to_workers<I: CreateInfo>(request: &Request<'_, I>, cache: &AppCache) -> bool {
+    let Request { call, pipeline: DescribedPipeline { key, shaders, .. } } = request;
     let device = call.device;
-    let has_failed = |key| device.stored().is_none_or(|stored| late::has_failed(stored, key));
+    let has_failed = || device.stored().is_none_or(|stored| late::has_failed(stored, key));
     device.policy.dear_disk_beside_cache
         && shaders.numbers().len() > 1
         && late::may_be_left_to_workers(call)
-        && !key.is_some_and(has_failed)
+        && !has_failed()
         && cache.beside.of(shaders).is_none()
         && call.may_be_found(Met::Never)
 }

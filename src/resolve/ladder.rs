@@ -56,34 +56,11 @@ pub unsafe fn serve<I: CreateInfo>(call: &Call<'_, I>) -> Answer {
         count_result(device, answer.result);
         return answer;
     }
-    let forbids = call.parsed().fails_on_compile_required();
-    // SAFETY: the call's create info is valid (the caller's contract).
-    let mut question = match !forbids && unsafe { was_just_refused(&call) } {
-        true => Question::JustRefused,
-        false => Question::NotAsked,
-    };
-    // A pipeline that is finished already is found by its key, and is had sooner than any answer of the driver's.
-    let needs_key = device.parked.is_in_use();
-    if question == Question::NotAsked {
-        // SAFETY: the call's create info is valid (the caller's contract).
-        match unsafe { driver::ask_before_stash(&call, needs_key) } {
-            Rung::Served(served) => {
-                if call.parsed().naming.lacks_code {
-                    device.count(Count::IdentifierRequests);
-                }
-                served.count(device, call.parsed().naming.lacks_code);
-                // SAFETY: the caller's contract.
-                unsafe { late::describe_found(&call, &served) };
-                return served.answer;
-            }
-            Rung::Missed(now) => question = now,
-        }
-    }
     // Not there, or in use: a driver that calls back into Vulkan from inside a creation call.
     let taken = BUFFERS.try_with(|buffers| buffers.try_borrow_mut().ok().map(|mut kept| take(&mut *kept)));
     let mut buffers = taken.ok().flatten().unwrap_or_default();
     // SAFETY: the caller's contract.
-    let answer = unsafe { serve_described(&call, needs_key, question, &mut buffers) };
+    let answer = unsafe { serve_described(&call, &mut buffers) };
     // One large artifact must not keep its memory in every thread.
     if buffers.artifact.capacity() > KEPT_BYTES {
         buffers.artifact = Vec::new();
@@ -93,20 +70,15 @@ pub unsafe fn serve<I: CreateInfo>(call: &Call<'_, I>) -> Answer {
     answer
 }
 
-/// What needs a description. Not a part of its caller: what the driver answers before would touch the stack that a
-/// description takes, two pages in each new thread.
+/// Serves what is not passed on at once.
 ///
 /// # Safety
 /// As [`serve`].
-#[inline(never)]
 unsafe fn serve_described<I: CreateInfo>(
     call: &Call<'_, I>,
-    needs_key: bool,
-    question: Question,
     Buffers { recipe, artifact }: &mut Buffers,
 ) -> Answer {
     let device = call.device;
-    let forbids = call.parsed().fails_on_compile_required();
     // SAFETY: the call's create info is valid (the caller's contract).
     let described = match unsafe { DescribedPipeline::of(device, call.creation, recipe) } {
         Ok(described) => described,
@@ -114,30 +86,23 @@ unsafe fn serve_described<I: CreateInfo>(
         Err(refusal) => return unsafe { bypass::bypass(call, refusal) },
     };
     // SAFETY: the create info could be captured. The request holds it, or a copy that differs only as it must.
-    let answer = unsafe {
-        modules::with_request(call, &described, |request| climb(request, needs_key, question, artifact))
-    };
+    let answer =
+        unsafe { modules::with_request(call, &described, |request| climb(request, artifact)) };
     if call.parsed().is_library() && answer.result == vk::Result::SUCCESS {
         device.libraries.insert(answer.pipeline, Ok(described.library()));
     }
-    if forbids && answer.result == vk::Result::PIPELINE_COMPILE_REQUIRED {
-        // SAFETY: the call's create info is valid (the caller's contract).
-        unsafe { note_refused(call) };
+    if call.parsed().fails_on_compile_required() && answer.result == vk::Result::PIPELINE_COMPILE_REQUIRED {
+        note_refused(&described.key, call.passed);
     }
     count_result(device, answer.result);
     answer
 }
 
-/// From the stash, from the driver, or compiled. `needed_key`: the driver was not asked before the key was known.
+/// From the stash, from the driver, or compiled.
 ///
 /// # Safety
 /// The request's create info is valid.
-unsafe fn climb<I: CreateInfo>(
-    request: &Request<'_, I>,
-    needed_key: bool,
-    question: Question,
-    buffer: &mut Vec<u8>,
-) -> Answer {
+unsafe fn climb<I: CreateInfo>(request: &Request<'_, I>, buffer: &mut Vec<u8>) -> Answer {
     let call = &request.call;
     let parsed = call.parsed();
     if parsed.naming.lacks_code {
@@ -157,15 +122,10 @@ unsafe fn climb<I: CreateInfo>(
         if parsed.joins_retained() {
             return go_untouched(request, false);
         }
-        let mut climb = if needed_key {
-            ask_early(request, question)
-        } else {
-            parked::note(request);
-            Climb::missed(question)
+        let climb = match ask_early(request) {
+            Climb::Missed { question, .. } => before_compiling(request, question, buffer),
+            climb => climb,
         };
-        if let Climb::Missed { question, .. } = climb {
-            climb = before_compiling(request, question, buffer);
-        }
         match climb {
             Climb::Served(served) => {
                 served.count(call.device, parsed.naming.lacks_code);
@@ -191,16 +151,20 @@ unsafe fn climb<I: CreateInfo>(
 ///
 /// # Safety
 /// The request's create info is valid.
-unsafe fn ask_early<'a, I: CreateInfo>(request: &Request<'a, I>, question: Question) -> Climb<'a> {
+unsafe fn ask_early<'a, I: CreateInfo>(request: &Request<'a, I>) -> Climb<'a> {
+    let Request { call, pipeline } = request;
+    // Looked at before anything else is tried: what is parked ends the pair, too.
+    let forbids = call.parsed().fails_on_compile_required();
+    let is_repeated = !forbids && was_just_refused(&pipeline.key, call.passed);
     // SAFETY: the caller's contract.
     unsafe {
         if let Some(served) = parked::take(request) {
             return Climb::Served(served);
         }
-        if question != Question::NotAsked {
-            return Climb::missed(question);
+        if is_repeated {
+            return Climb::missed(Question::JustRefused);
         }
-        match driver::ask_before_stash(&request.call, false) {
+        match driver::ask_before_stash(request) {
             Rung::Served(served) => Climb::Served(served),
             Rung::Missed(question) => Climb::missed(question),
         }

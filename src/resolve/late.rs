@@ -9,8 +9,8 @@ use super::call::Call;
 use super::create_info::CreateInfo;
 use super::outcome::{Origin, Served};
 use super::private_cache::PrivateCache;
-use super::request::{DescribedPipeline, Request};
-use super::{binary, parked, record};
+use super::request::Request;
+use super::{binary, record};
 use crate::recipe::chain::Arena;
 use crate::recipe::payload;
 use crate::state::device::Device;
@@ -51,34 +51,6 @@ pub fn leave_to_workers(device: &Device, key: &Key, took: Duration) -> bool {
     let Some(stored) = device.stored() else { return false };
     let is_wanted = !stored.has_artifact(key) && !has_failed(stored, key);
     is_wanted && device.slow_hits.note(SlowHit { key: *key, took })
-}
-
-/// [`note_found`] for what the driver had before anything was described.
-///
-/// # Safety
-/// The call's create info is valid.
-pub unsafe fn describe_found<I: CreateInfo>(call: &Call<'_, I>, served: &Served) {
-    if matches!(served.origin, Origin::Driver { .. }) && call.device.wants_recipes() {
-        // SAFETY: the caller's contract.
-        unsafe { describe(call, served) };
-    }
-}
-
-/// # Safety
-/// The call's create info is valid.
-#[cold]
-#[inline(never)]
-unsafe fn describe<I: CreateInfo>(call: &Call<'_, I>, served: &Served) {
-    let mut recipe = Vec::new();
-    // SAFETY: the caller's contract. The driver knows the identifiers (`Device::may_ask_driver_first`), so nothing has
-    // to be stripped.
-    unsafe {
-        if let Ok(described) = DescribedPipeline::of(call.device, call.creation, &mut recipe) {
-            let request = Request { call: *call, pipeline: &described };
-            parked::note(&request);
-            note_found(&request, served);
-        }
-    }
 }
 
 /// Whether background work may make this call again and record what the driver gives it.

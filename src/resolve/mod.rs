@@ -20,7 +20,7 @@
 //! - [`emulated`] cache control on a driver that lacks it
 //! - [`refuse`] where the layer itself answers COMPILE_REQUIRED
 //! - [`stopwatch`] what a compile takes
-//! - [`offered`], [`private_cache`], [`feedback`], [`recent`], [`record`], [`counts`] what the rungs share
+//! - [`offered`], [`private_cache`], [`feedback`], [`record`], [`counts`] what the rungs share
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
 pub mod app_data;
@@ -46,7 +46,6 @@ pub mod outcome;
 mod parked;
 pub mod passed;
 mod private_cache;
-mod recent;
 mod record;
 pub mod refuse;
 pub mod request;

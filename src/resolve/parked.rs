@@ -16,8 +16,8 @@ use super::request::Request;
 use crate::state::parked::{Finished, MadeOf};
 use crate::state::stored::Source;
 
-/// Notes the request while nothing is parked: if the last run did not make it, more is made ahead.
-pub fn note<I: CreateInfo>(request: &Request<'_, I>) {
+/// Notes a request of what cannot be parked: if the last run did not make it, more is made ahead.
+fn note<I: CreateInfo>(request: &Request<'_, I>) {
     let Request { call, pipeline } = request;
     let device = call.device;
     if call.allocator.is_null() {

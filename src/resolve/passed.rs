@@ -6,7 +6,6 @@ use ash::vk;
 
 use crate::recipe::shader_set::ShaderSet;
 use crate::state::app_cache::AppCache;
-use crate::state::asked_first::RecentHits;
 use crate::state::device::Device;
 use crate::state::policy::CacheHabit;
 use vkstash_store::format::record::Key;
@@ -105,13 +104,6 @@ impl Passed {
         }
     }
 
-    /// The driver has put another pipeline of stages that it had before into the cache.
-    pub fn mark_filled_again(&self) {
-        if let Passed::Known { cache, .. } = self {
-            cache.mark_filled_again();
-        }
-    }
-
     /// How the driver has met these shaders in calls with this cache, if it may have a pipeline of them at all.
     pub fn met(&self, device: &Device, shaders: &ShaderSet) -> Met {
         let filled = match self {
@@ -135,15 +127,6 @@ impl Passed {
             Met::Apart
         } else {
             Met::Never
-        }
-    }
-
-    /// The stages whose pipelines this cache has recently returned from memory.
-    pub fn recent_hits<'a>(&'a self, device: &'a Device) -> Option<&'a RecentHits> {
-        match self {
-            Passed::Null => Some(&device.null.recent_hits),
-            Passed::Known { cache, contents: Contents::Anything, .. } => Some(&cache.recent_hits),
-            _ => None,
         }
     }
 

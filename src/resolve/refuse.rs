@@ -1,16 +1,17 @@
 //! VK_PIPELINE_COMPILE_REQUIRED of the layer's: the driver never sees the call.
 
 use std::cell::Cell;
-use std::num::NonZeroU64;
 
 use ash::vk;
 
 use super::call::{Answer, Call};
 use super::create_info::CreateInfo;
 use super::feedback;
+use super::passed::Passed;
 use crate::recipe::capture::parsed::Parsed;
 use crate::state::device::{Device, IdentifierMode};
 use crate::stats::Count;
+use vkstash_store::format::record::Key;
 
 /// COMPILE_REQUIRED to one create info.
 ///
@@ -67,31 +68,21 @@ pub unsafe fn refuse_nameless<I: CreateInfo>(
 }
 
 thread_local! {
-    /// The stages and the cache of the latest refused call that forbade compiling, until a call that may compile looks
-    /// at it.
-    static JUST_REFUSED: Cell<Option<(NonZeroU64, vk::PipelineCache)>> = const { Cell::new(None) };
+    /// The key and the cache of the latest refused call that forbade compiling, until a call that may compile looks at
+    /// it.
+    static JUST_REFUSED: Cell<Option<(Key, vk::PipelineCache)>> = const { Cell::new(None) };
 }
 
 /// A call that forbids compiling is refused. Translators then make the same call without that flag.
-///
-/// # Safety
-/// The call's create info is valid.
-pub unsafe fn note_refused<I: CreateInfo>(call: &Call<'_, I>) {
-    // SAFETY: the caller's contract.
-    let stages = unsafe { call.number_of_stages() };
+pub fn note_refused(key: &Key, passed: &Passed) {
     // Without thread-local storage the driver is asked once more.
-    let _ = JUST_REFUSED.try_with(|refused| refused.set(stages.map(|stages| (stages, call.passed.handle()))));
+    let _ = JUST_REFUSED.try_with(|refused| refused.set(Some((*key, passed.handle()))));
 }
 
-/// Whether this call repeats the call that was just refused, without FAIL_ON. Only stages and cache are compared:
-/// another state costs at most a compile that a question would have spared.
-///
-/// # Safety
-/// The call's create info is valid.
-pub unsafe fn was_just_refused<I: CreateInfo>(call: &Call<'_, I>) -> bool {
-    let Some((stages, cache)) = JUST_REFUSED.try_with(Cell::take).ok().flatten() else { return false };
-    // SAFETY: the caller's contract.
-    cache == call.passed.handle() && unsafe { call.number_of_stages() } == Some(stages)
+/// Whether this call repeats the call that was just refused, without FAIL_ON, which is no part of the key.
+pub fn was_just_refused(key: &Key, passed: &Passed) -> bool {
+    let refused = JUST_REFUSED.try_with(Cell::take).ok().flatten();
+    refused.is_some_and(|(refused, cache)| refused == *key && cache == passed.handle())
 }
 
 /// The answer to a call that forbids compiling, where the driver cannot be asked.

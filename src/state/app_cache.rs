@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use rustc_hash::{FxBuildHasher, FxHashSet};
 
-use super::asked_first::{LoadedCacheFirst, RecentHits};
+use super::asked_first::LoadedCacheFirst;
 use super::beside::{Beside, Filled};
 use super::blobs::Blobs;
 use super::budget::Kept;
@@ -69,8 +69,6 @@ pub struct AppCache {
     pub loaded_has: Finds,
     /// Whether it is asked before the stash.
     pub loaded_cache_first: LoadedCacheFirst,
-    /// What it has lately had in memory.
-    pub recent_hits: RecentHits,
     /// The pending entries, and the companion cache.
     pub beside: Beside,
     /// The same by its bytes, as far as the program has asked where its pipelines come from.
@@ -94,7 +92,6 @@ impl AppCache {
             fresh: OnceLock::new(),
             loaded_has: Finds::default(),
             loaded_cache_first: LoadedCacheFirst::default(),
-            recent_hits: RecentHits::default(),
             beside: Beside::default(),
             blobs: Blobs::default(),
             filled: Filled::new(!empty_at_first),
@@ -118,11 +115,6 @@ impl AppCache {
     /// The driver gets this cache in a call for a pipeline of these shaders, and may fill it.
     pub fn mark_filled_with(&self, shaders: &ShaderSet) {
         self.filled.note(shaders);
-        self.mark_filled_again();
-    }
-
-    /// The same for shaders of which it has had a pipeline before.
-    pub fn mark_filled_again(&self) {
         self.driver_filled.store(true, Ordering::Release);
         self.fills.fetch_add(1, Ordering::AcqRel);
     }

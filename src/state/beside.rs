@@ -11,7 +11,6 @@ use std::sync::{Mutex, MutexGuard, OnceLock, RwLock};
 use ash::vk;
 use rustc_hash::{FxBuildHasher, FxHashSet};
 
-use super::asked_first::RecentHits;
 use super::budget::Room;
 use crate::recipe::shader_set::ShaderSet;
 use vkstash_store::base::sort;
@@ -267,8 +266,6 @@ pub struct NullCache {
     pub beside: Beside,
     /// What the driver may have put into it.
     pub filled: Filled,
-    /// What it has lately had in memory.
-    pub recent_hits: RecentHits,
 }
 
 #[cfg(test)]

@@ -9,7 +9,6 @@ use ash::vk;
 use rustc_hash::FxBuildHasher;
 
 use super::app_cache::AppCache;
-use super::asked_first::RecentHits;
 use super::beside::{Beside, Filled, NullCache};
 use super::binaries::Binaries;
 use super::cache_data::CacheData;
@@ -100,8 +99,6 @@ pub struct Device {
     pub caches: Objects<AppCache>,
     /// VK_NULL_HANDLE in the place of one.
     pub null: NullCache,
-    /// Whether the stash had no artifacts before this run.
-    began_empty: OnceLock<bool>,
     /// Keys that the driver is known to answer with an error, counted when somebody first asks.
     failures: OnceLock<AtomicI64>,
     /// How many threads at a time enter the driver with served calls.
@@ -215,12 +212,10 @@ impl Device {
             render_passes: Objects::default(),
             libraries: Objects::default(),
             caches: Objects::default(),
-            began_empty: OnceLock::new(),
             failures: OnceLock::new(),
             null: NullCache {
                 beside: Beside::default(),
                 filled: Filled::new(false),
-                recent_hits: RecentHits::default(),
             },
             width: Width::new(instance.config.served_width.or(policy.served_width)),
             mixed_shaders: Finds::default(),
@@ -484,30 +479,9 @@ impl Device {
         self.cache_data_probe.is_worth_reading(class)
     }
 
-    /// Whether the driver may be asked for a pipeline before anything is hashed.
-    pub fn may_ask_driver_first(&self) -> bool {
-        self.cache_control && self.identifiers != IdentifierMode::Emulated && self.keeps_artifacts()
-    }
-
     /// Whether the driver is asked before the stash for a pipeline that the program requests with this habit.
     pub fn asks_driver_first(&self, habit: CacheHabit) -> bool {
-        self.may_ask_driver_first() && self.policy.asks_driver_first(self.instance.config.ask_first, habit)
-    }
-
-    /// Whether the stash has nothing to serve. A program whose driver, or whose own cache, has everything then pays
-    /// next to nothing.
-    pub fn has_no_artifacts(&self) -> bool {
-        self.stored().is_some_and(|stored| !stored.has_artifacts())
-    }
-
-    /// Whether this run began with an empty stash on a driver whose disk is slow beside a cache, and background work
-    /// records what the driver has. To be asked before anything is recorded.
-    pub fn leaves_first_run_to_workers(&self) -> bool {
-        let began_empty =
-            || self.stored().is_some_and(|stored| !stored.has_artifacts() && !stored.device.may_have_more());
-        self.policy.dear_disk_beside_cache
-            && self.slow_hits.are_recorded()
-            && *self.began_empty.get_or_init(began_empty)
+        self.policy.asks_driver_first(self.instance.config.ask_first, habit)
     }
 
     /// Whether there are pipelines that the driver is known to answer with an error, and not known to make since. What

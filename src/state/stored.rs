@@ -43,11 +43,6 @@ impl Stored {
         Stored { stash, portable, device, siblings, checked: Checked::default() }
     }
 
-    /// Whether there may be an artifact of any key.
-    pub fn has_artifacts(&self) -> bool {
-        self.device.has_any(Kind::Artifact) || self.siblings.as_ref().is_some_and(Siblings::have_artifacts)
-    }
-
     /// Whether there is an artifact of this key.
     pub fn has_artifact(&self, key: &Key) -> bool {
         self.device.contains(Kind::Artifact, key)
