@@ -100,7 +100,7 @@ pub(super) unsafe fn untouched<I: CreateInfo>(
     below: impl FnOnce() -> vk::Result,
 ) -> vk::Result {
     // SAFETY: the caller's contract.
-    let refuse = || unsafe { refuse::refuse_nameless(device, count, infos, pipelines) };
+    let refuse = || unsafe { refuse::refuse_impossible(device, count, infos, pipelines) };
     // Whether the driver may see it cannot be told then.
     let unknown = || {
         // SAFETY: valid for its count.
@@ -130,7 +130,10 @@ pub(super) unsafe fn create<I: CreateInfo>(
     }
     // The session, so that the report knows a device that the layer only watches.
     device.session();
+    let passed = passed(device, cache);
+    let _in_call = passed.known().map(InCall::new);
     if !device.describes() {
+        passed.mark_filled(device);
         let started = Instant::now();
         let result = untouched();
         let spent = started.elapsed();
@@ -147,8 +150,6 @@ pub(super) unsafe fn create<I: CreateInfo>(
         return result;
     }
     device.note_creation();
-    let passed = passed(device, cache);
-    let _in_call = passed.known().map(InCall::new);
     let later = (count > 1).then(|| passed.after_the_first());
     let mut overall = vk::Result::SUCCESS;
     for index in 0..count as usize {
@@ -196,7 +197,10 @@ unsafe fn element<I: CreateInfo>(call: &Call<'_, I>) -> Answer {
     call::take_made();
     faults::here("pipeline asked for");
     // SAFETY: the caller's contract.
-    unsafe { ladder::serve(call) }
+    let answer = unsafe { ladder::serve(call) };
+    // A driver's callback may create pipelines inside another creation call, which must not take them for its own.
+    call::take_made();
+    answer
 }
 
 /// What the program gets where the layer has failed: the pipeline, if the driver has made it by then, or else what the

@@ -37,8 +37,9 @@ pub unsafe extern "system" fn create_khr(
         // SAFETY: the program's valid arguments; pCreateInfos is valid for its count.
         unsafe {
             let _begun = pipelines::begin("vkCreateRayTracingPipelinesKHR", count);
-            if operation.is_null() {
-                return pipelines::create(
+            let is_at_once = operation.is_null() || deferred::is_made_at_once(&device, count, infos);
+            if is_at_once {
+                let result = pipelines::create(
                     &uncancelled,
                     &device,
                     cache,
@@ -48,17 +49,18 @@ pub unsafe extern "system" fn create_khr(
                     pipelines,
                     untouched,
                 );
+                return deferred::without_deferring(&device, operation, result);
             }
             if tls_destroyed() {
                 return untouched();
             }
             // The session, so that the report knows a device that the layer only watches.
             device.session();
+            let passed = passed(&device, cache);
             if !device.describes() {
-                return deferred::watch(&device, operation, count, pipelines, untouched);
+                return deferred::watch(&device, operation, &passed, count, pipelines, untouched);
             }
             device.note_creation();
-            let passed = passed(&device, cache);
             let creations: Vec<_> =
                 (0..count as usize).map(|index| Creation::of(&*infos.add(index))).collect();
             deferred::create(&device, operation, &passed, &creations, infos, allocator, pipelines)

@@ -24,15 +24,18 @@ pub unsafe fn bypass<I: CreateInfo>(call: &Call<'_, I>, refusal: Refusal) -> Ans
     let mut stripped = Stripped::default();
     let mut arena = Arena::default();
     let mut creation = *call.creation;
+    // With binaries neither modules nor identifiers count (contract 5.5).
+    let has_binaries = refusal.reason == BypassReason::OwnBinaries;
     // SAFETY: the caller's contract; the arena and the stages stay on this stack frame.
     unsafe {
-        // With binaries neither modules nor identifiers count (contract 5.5).
-        if device.identifiers == IdentifierMode::Emulated && refusal.reason == BypassReason::OwnBinaries {
-            let without = modules::without_identifiers(&creation, &mut arena, &mut stripped);
-            creation = without.unwrap_or(creation);
-        } else if call.names_code_of_the_layers() {
+        if call.names_code_of_the_layers() && !has_binaries {
             device.count(Count::CompileRequired);
             return refuse(call.parsed());
+        }
+        if device.identifiers == IdentifierMode::Emulated && call.parsed().naming.identifier_structure {
+            // A chain with an unknown structure cannot be copied.
+            let without = modules::without_identifiers(&creation, &mut arena, &mut stripped);
+            creation = without.unwrap_or(creation);
         }
         call.passed.mark_filled(device);
         let answer = call.with(&creation).create();

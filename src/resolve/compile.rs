@@ -249,6 +249,10 @@ fn source<'a, I: CreateInfo>(
     if asked && binary::applies(call) {
         return Source::Captured;
     }
+    let forbids = call.parsed().fails_on_compile_required();
+    if forbids && matches!(call.passed, Passed::Known { contents: Contents::Anything, .. }) {
+        return Source::Nowhere;
+    }
     if let ArtifactOutcome::Refused(refused) = artifact {
         return Source::Refused(refused);
     }

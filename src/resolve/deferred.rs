@@ -5,6 +5,8 @@
 //! structures it may read until the operation is complete, and at most another cache. Recipes are recorded
 //! before the call, because the program's structures may be gone when it is complete; artifacts afterwards.
 
+use std::ptr::NonNull;
+use std::sync::Arc;
 use std::time::Instant;
 
 use ash::vk::{self, Handle};
@@ -12,20 +14,21 @@ use ash::vk::{self, Handle};
 use super::bypass::count_bypassed;
 use super::call::Call;
 use super::counts::{count_result, count_unrecorded};
-use super::create_info::Creation;
+use super::create_info::{CreateInfo as _, Creation};
 use super::outcome::{ArtifactOutcome, Climb, Origin, Question, Served};
 use super::passed::Passed;
 use super::private_cache::PrivateCache;
-use super::refuse::refuse_all;
 use super::request::{DescribedPipeline, Request};
-use super::{ladder, late, modules, parked, record};
+use super::{feedback, ladder, late, modules, parked, record};
 use crate::guard::guard;
+use crate::recipe::capture::stage::Naming;
 use crate::recipe::chain::{Arena, Refusal};
 use crate::recipe::payload;
 use crate::recipe::shader_set::ShaderSet;
-use crate::state::deferred::{DeferredCall, Element, Taken, Ticket};
+use crate::state::app_cache::AppCache;
+use crate::state::deferred::{DeferredCall, Element, Feedback, Taken, Ticket};
 use crate::state::described::LibraryObject;
-use crate::state::device::Device;
+use crate::state::device::{Device, IdentifierMode};
 use crate::state::pipeline_class::PipelineClass;
 use crate::stats::Count;
 use vkstash_store::base::memory;
@@ -59,8 +62,8 @@ struct Attempt {
     refusal: Option<Refusal>,
     /// It names a stage by identifier only.
     by_identifier: bool,
-    /// It names its code by an identifier of the layer's: no driver can make it.
-    hopeless: bool,
+    /// The program's structure for creation feedback.
+    feedback: Option<NonNull<Feedback>>,
 }
 
 /// Answers vkCreateRayTracingPipelinesKHR with an operation. `creations` are the program's create infos, parsed.
@@ -78,11 +81,6 @@ pub unsafe fn create(
 ) -> vk::Result {
     // What an earlier call left in this operation is complete (03678), though nobody asked for its result.
     forget(device, operation);
-    let parsed = || creations.iter().map(|creation| creation.parsed);
-    if device.cache_control_emulated && parsed().any(|parsed| parsed.fails_on_compile_required()) {
-        // SAFETY: valid create infos, and a slot for each.
-        return unsafe { refuse_all(device, parsed(), pipelines) };
-    }
     let mut attempts: Vec<Attempt> = Vec::new();
     for creation in creations {
         let call = Call { device, passed, allocator, creation };
@@ -95,7 +93,6 @@ pub unsafe fn create(
         attempts.push(attempt);
     }
     let all_had = attempts.iter().all(|attempt| attempt.had.is_some());
-    let hopeless = attempts.iter().any(|attempt| attempt.had.is_none() && attempt.hopeless);
     // SAFETY: the caller's contract: both arrays are valid for as many pipelines.
     unsafe {
         if all_had {
@@ -116,9 +113,6 @@ pub unsafe fn create(
                 destroy(device.handle, served.answer.pipeline, allocator);
             }
         }
-        if hopeless {
-            return refuse_all(device, parsed(), pipelines);
-        }
         compile(device, operation, passed, attempts, infos, allocator, pipelines)
     }
 }
@@ -131,7 +125,8 @@ pub unsafe fn create(
 unsafe fn without_compiling(call: &Call<'_, Info<'_>>, base: impl FnOnce(usize) -> vk::Pipeline) -> Attempt {
     let (device, parsed) = (call.device, call.parsed());
     let by_identifier = parsed.naming.lacks_code;
-    let tried = Attempt { by_identifier, hopeless: call.names_code_of_the_layers(), ..Attempt::default() };
+    let feedback = parsed.feedback.map(|feedback| NonNull::from(feedback).cast());
+    let tried = Attempt { by_identifier, feedback, ..Attempt::default() };
     let mut recipe = Vec::new();
     // SAFETY: the caller's contract.
     let described = match unsafe { DescribedPipeline::of(device, call.creation, &mut recipe) } {
@@ -264,20 +259,21 @@ unsafe fn compile(
         }
     };
     let count = attempts.len() as u32;
-    let elements = attempts.into_iter().map(|Attempt { key, library, refusal, failed_before, .. }| Element {
+    // What a cache of the layer's had is no hit in the program's.
+    let is_hit_elsewhere = own_cache.is_some();
+    let element = |Attempt { key, library, refusal, failed_before, feedback, .. }| Element {
         key,
         library,
         bypassed: refusal.is_some(),
         failed_before,
         made: false,
-    });
+        feedback: feedback.filter(|_| is_hit_elsewhere),
+    };
+    let elements = attempts.into_iter().map(element);
     let deferred_call = DeferredCall {
         cache: own_cache.map_or(vk::PipelineCache::null(), PrivateCache::into_handle),
         elements: elements.collect(),
-        passed: match passed {
-            Passed::Known { cache, .. } => Some(cache.clone()),
-            Passed::Null | Passed::Unknown(_) => None,
-        },
+        passed: of_program(passed),
         passed_null: matches!(passed, Passed::Null),
         pipelines,
         refusals,
@@ -289,6 +285,47 @@ unsafe fn compile(
     unsafe { hand_over(device, operation, deferred_call, below) }
 }
 
+/// The program's cache, as far as it is known.
+fn of_program(passed: &Passed) -> Option<Arc<AppCache>> {
+    match passed {
+        Passed::Known { cache, .. } => Some(cache.clone()),
+        Passed::Null | Passed::Unknown(_) => None,
+    }
+}
+
+/// Whether a call with an operation is made without it: the driver may get something else than the program wrote, and
+/// would read the program's own structures until the operation is complete.
+///
+/// # Safety
+/// Valid create infos.
+pub unsafe fn is_made_at_once(device: &Device, count: u32, infos: *const Info<'_>) -> bool {
+    let is_emulated = device.identifiers == IdentifierMode::Emulated;
+    if !is_emulated && !device.cache_control_emulated {
+        return false;
+    }
+    (0..count as usize).any(|index| {
+        // SAFETY: valid for its count (the caller's contract).
+        let parsed = unsafe { (*infos.add(index)).parse() };
+        let Naming { lacks_code, identifier_structure } = parsed.naming;
+        is_emulated && (lacks_code || identifier_structure)
+            || device.cache_control_emulated && (parsed.fails_on_compile_required() || parsed.returns_early())
+    })
+}
+
+/// What the program is told of a call that was made without its operation.
+pub fn without_deferring(
+    device: &Device,
+    operation: vk::DeferredOperationKHR,
+    result: vk::Result,
+) -> vk::Result {
+    if operation.is_null() {
+        return result;
+    }
+    // What an earlier call left in this operation is complete (03678).
+    forget(device, operation);
+    if result == vk::Result::SUCCESS { vk::Result::OPERATION_NOT_DEFERRED_KHR } else { result }
+}
+
 /// A call with an operation to a driver that is only watched: it is counted when it is complete.
 ///
 /// # Safety
@@ -296,15 +333,17 @@ unsafe fn compile(
 pub unsafe fn watch(
     device: &Device,
     operation: vk::DeferredOperationKHR,
+    passed: &Passed,
     count: u32,
     pipelines: *mut vk::Pipeline,
     below: impl FnOnce() -> vk::Result,
 ) -> vk::Result {
     forget(device, operation);
+    passed.mark_filled(device);
     let deferred_call = DeferredCall {
         cache: vk::PipelineCache::null(),
         elements: (0..count).map(|_| Element::default()).collect(),
-        passed: None,
+        passed: of_program(passed),
         passed_null: false,
         pipelines,
         refusals: 0,
@@ -384,7 +423,7 @@ pub unsafe fn settle(
     }
 }
 
-/// Looks at what the driver has written, and remembers the libraries.
+/// Looks at what the driver has written, puts it right, and remembers the libraries.
 ///
 /// # Safety
 /// The call is complete, and the program has not been told yet, or is still in the creating call.
@@ -394,6 +433,8 @@ unsafe fn read(device: &Device, deferred_call: &mut DeferredCall) {
         let made = unsafe { *deferred_call.pipelines.add(index) };
         // Where one pipeline of a call fails, others may have been made.
         element.made = !made.is_null();
+        // SAFETY: the driver has filled the program's structure, which the program has kept valid until now.
+        unsafe { feedback::clear_hit(element.feedback.take().map(|feedback| feedback.as_ref())) };
         if let Some(library) = element.library.take().filter(|_| element.made) {
             device.libraries.insert(made, library);
         }

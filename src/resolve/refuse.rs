@@ -45,25 +45,31 @@ pub unsafe fn refuse_all<'a>(
     vk::Result::PIPELINE_COMPILE_REQUIRED
 }
 
-/// Checks a call that goes down without being captured. If a stage has no code but an emulated identifier, the answer
-/// is COMPILE_REQUIRED, because the driver cannot resolve it. None: the call may go down.
+/// Checks a call that goes down without being captured. The answer is COMPILE_REQUIRED if a stage has no code but an
+/// emulated identifier, which the driver cannot resolve, or if the program forbids compiling and the driver cannot. None:
+/// the call may go down.
 ///
 /// # Safety
 /// The arguments of vkCreate*Pipelines.
-pub unsafe fn refuse_nameless<I: CreateInfo>(
+pub unsafe fn refuse_impossible<I: CreateInfo>(
     device: &Device,
     count: u32,
     infos: *const I,
     pipelines: *mut vk::Pipeline,
 ) -> Option<vk::Result> {
-    if device.identifiers != IdentifierMode::Emulated {
+    let is_emulated = device.identifiers == IdentifierMode::Emulated;
+    if !is_emulated && !device.cache_control_emulated {
         return None;
     }
+    let is_impossible = |parsed: &Parsed<'_>| {
+        is_emulated && parsed.naming.lacks_code
+            || device.cache_control_emulated && parsed.fails_on_compile_required()
+    };
     // SAFETY: the caller's contract: valid for its count.
     let parsed = || (0..count as usize).map(|index| unsafe { (*infos.add(index)).parse() });
     // SAFETY: as many slots as create infos (the caller's contract).
     parsed()
-        .any(|parsed| parsed.naming.lacks_code)
+        .any(|parsed| is_impossible(&parsed))
         .then(|| unsafe { refuse_all(device, parsed(), pipelines) })
 }
 

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry::Occupied;
+use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
@@ -30,7 +31,12 @@ pub struct Element {
     pub failed_before: bool,
     /// The driver has made it.
     pub made: bool,
+    /// The program's structure for creation feedback, where it has to be put right; kept valid as `pipelines` is.
+    pub feedback: Option<NonNull<Feedback>>,
 }
+
+/// The program's structure, which it keeps valid until it is told that the operation is complete.
+pub type Feedback = vk::PipelineCreationFeedbackCreateInfo<'static>;
 
 /// A deferred creation call that the driver has not finished.
 pub struct DeferredCall {
@@ -51,7 +57,7 @@ pub struct DeferredCall {
     pub started: Instant,
 }
 
-// SAFETY: the pointer is read by the one call that takes the entry out, before any thread tells the program that
+// SAFETY: the pointers are read by the one call that takes the entry out, before any thread tells the program that
 // the operation is complete, or before the creating call returns (contract 3.6).
 unsafe impl Send for DeferredCall {}
 

@@ -345,27 +345,45 @@ fn pipelines_of_a_partly_served_call_count_once() {
     });
 }
 
-/// One pipeline in an operation, by module or by identifier alone.
+/// Pipelines in an operation: one of a module, whose stage may carry an identifier structure of size 0; one that is named
+/// by identifier alone; or both.
 fn named(input: &Value) -> Value {
     let rays = Rays::new(Rig::open()).unwrap();
     let deferring = &rays.deferring;
     let device = rays.rig.device.raw.handle();
-    let mut info = rays.plain(80);
-    if input["by_identifier"] == true {
+    let described = |value| {
+        let info = rays.plain(value);
         // SAFETY: a create info with one stage.
-        let mut stage = unsafe { *info.p_stages };
+        (info, unsafe { *info.p_stages })
+    };
+    let mut infos = Vec::new();
+    if input["by_module"] == true {
+        let (mut info, mut stage) = described(80);
+        if input["empty_identifier"] == true {
+            let node = vk::PipelineShaderStageModuleIdentifierCreateInfoEXT::default();
+            stage.p_next = ptr::from_ref(keep(node)).cast();
+        }
+        if input["early_return"] == true {
+            info.flags |= vk::PipelineCreateFlags::EARLY_RETURN_ON_FAILURE;
+        }
+        info.p_stages = keep(stage);
+        infos.push(info);
+    }
+    if input["by_identifier"] == true {
+        let (mut info, mut stage) = described(if input["another"] == true { 81 } else { 80 });
         let identifier = keep_all(rays.rig.device.identifier(stage.module));
         let node = vk::PipelineShaderStageModuleIdentifierCreateInfoEXT::default().identifier(identifier);
         stage.module = vk::ShaderModule::null();
         stage.p_next = ptr::from_ref(keep(node)).cast();
         info.p_stages = keep(stage);
         info.flags |= vk::PipelineCreateFlags::FAIL_ON_PIPELINE_COMPILE_REQUIRED;
+        infos.push(info);
     }
-    let mut made = [vk::Pipeline::null()];
+    let mut made = vec![vk::Pipeline::null(); infos.len()];
     // SAFETY: create info and slot are valid until the operation is complete; each object is destroyed once.
     let started = unsafe {
         let operation = deferring.create_deferred_operation(None).unwrap();
-        let started = rays.create(operation, vk::PipelineCache::null(), &[info], &mut made);
+        let started = rays.create(operation, vk::PipelineCache::null(), &infos, &mut made);
         while (deferring.fp().deferred_operation_join_khr)(device, operation) == vk::Result::THREAD_IDLE_KHR {
         }
         deferring.destroy_deferred_operation(operation, None);
@@ -374,17 +392,88 @@ fn named(input: &Value) -> Value {
     rays.destroy(&made);
     drop(rays);
     let violations = TestDriver::open().take_record()["violations"].clone();
-    json!({ "started": started.as_raw(), "made": made[0] != vk::Pipeline::null(), "violations": violations })
+    let made: Vec<bool> = made.iter().map(|made| *made != vk::Pipeline::null()).collect();
+    json!({ "started": started.as_raw(), "made": made, "violations": violations })
+}
+
+/// What the driver must not see is stripped from copies, which the driver would read until the operation is complete.
+#[test]
+fn a_call_that_must_be_changed_for_the_driver_is_made_without_its_operation() {
+    scenario(&[("named", named)], |scenario| {
+        let not_deferred = vk::Result::OPERATION_NOT_DEFERRED_KHR.as_raw();
+        let made = json!({ "started": not_deferred, "made": [true], "violations": [] });
+        let without_identifiers = json!({ "deferral": "always" });
+        let without_control = json!({ "deferral": "always", "api_version": "1.2", "cache_control": false });
+        for (script, input) in [
+            (&without_identifiers, json!({ "by_module": true, "empty_identifier": true })),
+            (&without_control, json!({ "by_module": true, "early_return": true })),
+        ] {
+            let env = scenario.on(Driver::Test(script.clone())).unwrap();
+            let ended = scenario.run_ok::<Value>("named", &env, &input);
+            assert_eq!(ended.value, made, "{input}");
+        }
+        // Nobody has the second one, which keeps nobody from the first one.
+        let env = scenario.on(Driver::Test(without_identifiers)).unwrap();
+        let both = json!({ "by_module": true, "by_identifier": true, "another": true });
+        let refused = vk::Result::PIPELINE_COMPILE_REQUIRED.as_raw();
+        let ended = scenario.run_ok::<Value>("named", &env, &both);
+        assert_eq!(ended.value, json!({ "started": refused, "made": [true, false], "violations": [] }));
+    });
+}
+
+/// Two equal pipelines in an operation. Gives what the driver says of each.
+fn told(_: &Value) -> Value {
+    let rays = Rays::new(Rig::open()).unwrap();
+    let deferring = &rays.deferring;
+    let device = rays.rig.device.raw.handle();
+    let feedbacks = [(); 2].map(|()| ptr::from_mut(keep(vk::PipelineCreationFeedback::default())));
+    let infos = feedbacks.map(|feedback| {
+        let mut node = vk::PipelineCreationFeedbackCreateInfo::default();
+        node.p_pipeline_creation_feedback = feedback;
+        let mut info = rays.plain(81);
+        info.p_next = ptr::from_ref(keep(node)).cast();
+        info
+    });
+    let mut made = [vk::Pipeline::null(); 2];
+    // SAFETY: create infos, slots and feedback are valid until the operation is complete; objects are destroyed once.
+    unsafe {
+        let operation = deferring.create_deferred_operation(None).unwrap();
+        let started = rays.create(operation, vk::PipelineCache::null(), &infos, &mut made);
+        assert!(started.as_raw() >= 0, "{started:?}");
+        while (deferring.fp().deferred_operation_join_khr)(device, operation) == vk::Result::THREAD_IDLE_KHR {
+        }
+        deferring.destroy_deferred_operation(operation, None);
+    }
+    rays.destroy(&made);
+    drop(rays);
+    // SAFETY: kept, and complete.
+    json!(feedbacks.map(|feedback| unsafe { (*feedback).flags.as_raw() }))
+}
+
+/// The second one is had from the cache into which the first one was compiled: the layer's, where the program passed
+/// none.
+#[test]
+fn no_deferred_pipeline_is_a_hit_in_a_cache_that_the_program_did_not_pass() {
+    scenario(&[("told", told)], |scenario| {
+        let hit = vk::PipelineCreationFeedbackFlags::APPLICATION_PIPELINE_CACHE_HIT.as_raw();
+        for deferral in ["always", "never"] {
+            let env = scenario.on(Driver::Test(json!({ "deferral": deferral }))).unwrap();
+            let env = env.stash(scenario.folder().join(format!("stash {deferral}")));
+            let told = scenario.run_ok::<Vec<u32>>("told", &env, &json!({}));
+            assert_eq!(told.reports.sum("compiled"), 2, "{:?}", told.reports.counters());
+            assert!(told.value.iter().all(|flags| *flags != 0 && flags & hit == 0), "{:?}", told.value);
+        }
+    });
 }
 
 #[test]
 fn an_emulated_identifier_in_a_deferred_call_never_reaches_the_driver() {
     scenario(&[("named", named)], |scenario| {
         let env = scenario.on(Driver::Test(json!({ "deferral": "always" }))).unwrap();
-        scenario.run_ok::<Value>("named", &env, &json!({}));
+        scenario.run_ok::<Value>("named", &env, &json!({ "by_module": true }));
         let served = scenario.run_ok::<Value>("named", &env, &json!({ "by_identifier": true }));
         let not_deferred = vk::Result::OPERATION_NOT_DEFERRED_KHR.as_raw();
-        assert_eq!(served.value, json!({ "started": not_deferred, "made": true, "violations": [] }));
+        assert_eq!(served.value, json!({ "started": not_deferred, "made": [true], "violations": [] }));
         assert_eq!(served.reports.sum("identifier_served"), 1, "{:?}", served.reports.counters());
     });
 }
