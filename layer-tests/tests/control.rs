@@ -11,6 +11,7 @@ use vkstash_layer_tests::api::{Api, CLEAR, COMPILATIONS, CONVERSIONS, DISABLE, E
 use vkstash_layer_tests::child::{Scenario, scenario};
 use vkstash_layer_tests::env::{Driver, Env};
 use vkstash_layer_tests::suite::{assert_all_served, run};
+use vkstash_layer_tests::test_driver::TestDriver;
 use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions};
 use vkstash_layer_tests::work::{self, Work};
 use vkstash_store::settings::{self, CacheKinds, Settings};
@@ -183,5 +184,39 @@ fn disabled_conversions_are_not_kept() {
             applications.iter().flat_map(|of| &of.parts).filter_map(|part| part.records.get("module")).sum();
         assert_eq!(modules, 0);
         assert_all_served(&run(scenario, env, &works(0)), COUNT);
+    });
+}
+
+/// Creates a pipeline with a cache, which the driver has filled before while nothing was recorded, if the input says so.
+/// Gives the number of pipelines in each cache that was created from data.
+fn fills_a_cache(input: &Value) -> Value {
+    let api = Api::load();
+    let instance = Instance::new(&InstanceOptions::default()).unwrap();
+    let driver = TestDriver::open();
+    let device = Device::new(&instance, &works(0).device_options()).unwrap();
+    let cache = device.cache(&[]);
+    if input == true {
+        assert_eq!(api.control(COMPILATIONS, DISABLE), 0);
+        assert!(works(0).run_through(&device, cache).all_made());
+        assert_eq!(api.control(COMPILATIONS, ENABLE), 0);
+    }
+    assert!(Work { count: 1, ..works(100) }.run_through(&device, cache).all_made());
+    let record = driver.take_record();
+    device.destroy_cache(cache);
+    let calls = record["calls"].as_array().unwrap().iter();
+    let created = calls.filter(|call| call["command"] == "vkCreatePipelineCache" && call["initial_size"] != 0);
+    json!(created.map(|call| call["initial_entries"].clone()).collect::<Vec<_>>())
+}
+
+#[test]
+fn what_the_driver_has_put_into_a_cache_meanwhile_is_in_no_artifact() {
+    scenario(&[("fills", fills_a_cache)], |scenario| {
+        let env = scenario.on(Driver::Test(json!({}))).unwrap();
+        let env = env.var("VKSTASH_DEVELOPER_MODE", "1").var("VKSTASH_BACKGROUND", "disabled");
+        let filled = scenario.run_ok::<Vec<u32>>("fills", &env, &true);
+        assert_eq!(filled.reports.sum("compiled"), 1, "{:?}", filled.reports.counters());
+        let served = scenario.run_ok::<Vec<u32>>("fills", &env, &false);
+        assert_eq!(served.reports.sum("served"), 1, "{:?}", served.reports.counters());
+        assert_eq!(served.value, [1]);
     });
 }

@@ -12,7 +12,7 @@ use vkstash_layer_tests::child::{Run, Scenario, scenario};
 use vkstash_layer_tests::env::{Driver, Env};
 use vkstash_layer_tests::report::UNREADY;
 use vkstash_layer_tests::test_driver::TestDriver;
-use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions, spirv};
+use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions, allocator, spirv};
 use vkstash_layer_tests::waiting::PATIENCE;
 use vkstash_layer_tests::work::{self, Caches, Code, Done, Shader, Work};
 
@@ -111,6 +111,49 @@ fn traced(scenario: &Scenario, env: &Env) -> (Env, PathBuf) {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let trace = scenario.folder().join(format!("trace {}", NUMBER.fetch_add(1, Ordering::Relaxed)));
     (env.clone().var("VKSTASH_TRACE", &trace), trace)
+}
+
+/// The step: creates the pipelines of the work with an allocator once workers have parked them.
+fn with_allocator(input: &Value) -> Value {
+    let work: Work = serde_json::from_value(input["work"].clone()).unwrap();
+    let instance = Instance::new(&InstanceOptions::default()).unwrap();
+    let driver = TestDriver::open();
+    let device = Device::new(&instance, &work.device_options()).unwrap();
+    until_parked(&input["trace"], input["parked"].as_u64().unwrap());
+    let layout = device.compute_layout();
+    let callbacks = allocator::of_malloc();
+    // SAFETY: valid create infos; each object is destroyed once, with the allocator that it was created with.
+    unsafe {
+        for value in work.first..work.first + work.count {
+            let module = device.module(&spirv::compute(value));
+            let stage = vk::PipelineShaderStageCreateInfo::default()
+                .stage(vk::ShaderStageFlags::COMPUTE)
+                .module(module)
+                .name(c"main");
+            let info = vk::ComputePipelineCreateInfo::default().stage(stage).layout(layout);
+            let cache = vk::PipelineCache::null();
+            let made = device.raw.create_compute_pipelines(cache, &[info], Some(&callbacks)).unwrap();
+            made.iter().for_each(|made| device.raw.destroy_pipeline(*made, Some(&callbacks)));
+        }
+    }
+    drop(device);
+    driver.take_record()["violations"].clone()
+}
+
+/// It destroys them with its allocator, and they were made without one.
+#[test]
+fn a_program_that_passes_an_allocator_is_handed_nothing() {
+    scenario(&[("work", work::step), ("with allocator", with_allocator)], |scenario| {
+        let env = scenario.on(Driver::Test(json!({}))).unwrap();
+        let work = Work { count: COUNT as u32, ..Work::default() };
+        (0..2).for_each(|_| _ = scenario.run_ok::<Done>("work", &env, &work));
+        let (env, trace) = traced(scenario, &with_parking(&env));
+        let input = json!({ "work": work, "parked": COUNT, "trace": trace });
+        let ended = scenario.run_ok::<Value>("with allocator", &env, &input);
+        assert_eq!(ended.value, json!([]));
+        let counts = ["parked", "own_allocator", "parked_unasked"].map(|name| ended.reports.sum(name));
+        assert_eq!(counts, [0, COUNT, COUNT], "{:?}", ended.reports.counters());
+    });
 }
 
 #[test]

@@ -9,9 +9,10 @@ use vkstash_layer_tests::test_driver::TestDriver;
 use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions};
 use vkstash_layer_tests::work::{Code, Work};
 
-/// VK_ERROR_FEATURE_NOT_PRESENT and VK_ERROR_OUT_OF_DEVICE_MEMORY.
+/// VK_ERROR_FEATURE_NOT_PRESENT.
 const LASTING: i32 = -8;
-const PASSING: i32 = -2;
+/// VK_ERROR_OUT_OF_HOST_MEMORY, VK_ERROR_OUT_OF_DEVICE_MEMORY and VK_ERROR_DEVICE_LOST.
+const PASSING: [i32; 3] = [-1, -2, -4];
 
 fn fault(result: i32) -> Value {
     json!([{ "command": "vkCreateComputePipelines", "result": result }])
@@ -113,14 +114,47 @@ fn the_early_attempt_is_skipped_for_keys_that_failed() {
 }
 
 #[test]
-fn out_of_memory_does_not_mark_the_key_as_failed() {
+fn an_error_that_passes_does_not_mark_the_key_as_failed() {
     scenario(&[("make", make)], |scenario| {
+        for passing in PASSING {
+            let env = scenario.on(Driver::Test(json!({}))).unwrap();
+            let env = env.stash(scenario.folder().join(format!("stash {passing}")));
+            let short = json!({ "cache": false, "faults": fault(passing) });
+            expect(&scenario.run_ok::<Value>("make", &env, &short).value, passing, [None, None]);
+            let working = json!({ "cache": false, "faults": [] });
+            let after = scenario.run_ok::<Value>("make", &env, &working);
+            // A key that is known as failed would go down as the program made it, and nothing would be recorded.
+            let counts = ["compiled", "compiled_unrecorded"].map(|name| after.reports.sum(name));
+            assert_eq!(counts, [3, 0], "{passing}: {:?}", after.reports.counters());
+        }
+    });
+}
+
+/// Whether the question, the layer's cache or the artifact is to blame cannot be told: the program's own call decides.
+#[test]
+fn an_error_of_a_call_of_the_layers_is_none_of_the_programs() {
+    scenario(&[("make", make)], |scenario| {
+        let once = |call| json!([{ "command": "vkCreateComputePipelines", "call": call, "result": LASTING }]);
         let env = scenario.on(Driver::Test(json!({}))).unwrap();
-        let short = json!({ "cache": false, "faults": fault(PASSING) });
-        expect(&scenario.run_ok::<Value>("make", &env, &short).value, PASSING, [None, None]);
-        let working = json!({ "cache": false, "faults": [] });
-        let after = scenario.run_ok::<Value>("make", &env, &working);
-        assert_eq!(after.reports.sum("compiled"), 3, "{:?}", after.reports.counters());
+        // Of the first pipeline the question, or the call with a cache of the layer's.
+        for (call, calls) in [(1, 2 + 2 + 2), (2, 3 + 2 + 2)] {
+            let env = env.clone().stash(scenario.folder().join(format!("cold {call}")));
+            let input = json!({ "cache": false, "stash_stays_empty": true, "faults": once(call) });
+            let ended = scenario.run_ok::<Value>("make", &env, &input);
+            expect(&ended.value, 0, [Some(calls), None]);
+            assert_eq!(ended.reports.sum("failed"), 0, "{call}: {:?}", ended.reports.counters());
+        }
+        // And the call with its artifact.
+        let warm = |faults: Value| {
+            let input = json!({ "cache": false, "stash_stays_empty": true, "faults": faults });
+            scenario.run_ok::<Value>("make", &env.clone().stash(scenario.folder().join("warm")), &input)
+        };
+        warm(json!([]));
+        let ended = warm(once(1));
+        expect(&ended.value, 0, [None, None]);
+        assert_eq!(ended.reports.sum("failed"), 0, "{:?}", ended.reports.counters());
+        let counters = warm(json!([])).reports.counters();
+        assert_eq!(counters["served"], 6, "{counters:?}");
     });
 }
 

@@ -2,6 +2,7 @@
 //!
 //! - [`spirv`] modules, [`shaders`] those of the rarer stages
 //! - [`binaries`] VK_KHR_pipeline_binary
+//! - [`allocator`] allocation callbacks
 //! - [`core_features`] features by number
 //! - [`features`] features that real shaders need
 //! - [`device`] a device and its objects, destroyed with it
@@ -9,6 +10,7 @@
 //! Creation calls use function pointers: ash's wrappers turn VK_PIPELINE_COMPILE_REQUIRED into an error, and lose
 //! which pipelines of a batch were created (contract 3.1).
 
+pub mod allocator;
 pub mod binaries;
 pub mod core_features;
 pub mod device;

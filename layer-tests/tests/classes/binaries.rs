@@ -1,6 +1,5 @@
 //! Artifacts made of pipeline binaries, with VKSTASH_BINARIES: whether the layer or the program enabled the extension.
 
-use std::ffi::c_void;
 use std::fs;
 
 use ash::vk;
@@ -9,7 +8,7 @@ use vkstash_layer_tests::child::scenario;
 use vkstash_layer_tests::env::{Driver, Env};
 use vkstash_layer_tests::suite::device_segments;
 use vkstash_layer_tests::test_driver::TestDriver;
-use vkstash_layer_tests::vulkan::{binaries, spirv};
+use vkstash_layer_tests::vulkan::{allocator, binaries, spirv};
 
 use super::draft::Draft;
 use super::rays::Rays;
@@ -179,40 +178,11 @@ fn binaries_that_are_evicted_after_they_were_served_count_as_a_loss() {
     });
 }
 
-unsafe extern "system" fn allocate(
-    _: *mut c_void,
-    size: usize,
-    _: usize,
-    _: vk::SystemAllocationScope,
-) -> *mut c_void {
-    // SAFETY: malloc takes any size.
-    unsafe { libc::malloc(size) }
-}
-
-unsafe extern "system" fn reallocate(
-    _: *mut c_void,
-    original: *mut c_void,
-    size: usize,
-    _: usize,
-    _: vk::SystemAllocationScope,
-) -> *mut c_void {
-    // SAFETY: memory of `allocate`.
-    unsafe { libc::realloc(original, size) }
-}
-
-unsafe extern "system" fn free(_: *mut c_void, memory: *mut c_void) {
-    // SAFETY: memory of `allocate`, or null.
-    unsafe { libc::free(memory) }
-}
-
 /// Makes a pipeline with an allocator of the program's. The driver's record.
 fn make_with_allocator(_: &Value) -> Value {
     let rig = Rig::with(Options::default());
     let driver = TestDriver::open();
-    let callbacks = vk::AllocationCallbacks::default()
-        .pfn_allocation(Some(allocate))
-        .pfn_reallocation(Some(reallocate))
-        .pfn_free(Some(free));
+    let callbacks = allocator::of_malloc();
     let stage = rig.stage(vk::ShaderStageFlags::COMPUTE, &spirv::compute(1));
     let info = vk::ComputePipelineCreateInfo::default().stage(stage).layout(rig.device.compute_layout());
     // SAFETY: a valid create info, and a pipeline that is destroyed with the allocator of its creation.

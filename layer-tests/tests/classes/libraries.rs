@@ -5,6 +5,7 @@ use ash::{ext, vk};
 use serde_json::{Value, json};
 use vkstash_layer_tests::child::{Scenario, scenario};
 use vkstash_layer_tests::env::{Driver, Env};
+use vkstash_layer_tests::test_driver::TestDriver;
 use vkstash_layer_tests::vulkan::IDENTIFIER_EXTENSION;
 
 use super::draft::{BEFORE, Draft, FRAGMENT, INPUT, OPTIMIZED, OUTPUT, RETAIN};
@@ -258,6 +259,8 @@ fn three_runs(scenario: &Scenario, env: &Env, name: &str, cache: bool) -> Option
             0,
             "{what} then {counters:?}"
         );
+        // A link names the keys of its libraries, which the driver had.
+        assert!(again.reports.bypassed().is_empty(), "{what} then {:?}", again.reports.bypassed());
         std::fs::remove_dir_all(scenario.folder().join("nothing")).unwrap();
     }
     Some(())
@@ -295,6 +298,40 @@ fn libraries_by_emulated_identifiers() {
                 let stash = scenario.folder().join(format!("stash {} {name}", driver.name()));
                 three_runs(scenario, &env.clone().stash(stash), name, false);
             }
+        }
+    });
+}
+
+/// Creates a library for each subset, and a link of them that compiles nothing. Gives what the driver gets for each.
+fn at_once(_: &Value) -> Value {
+    let rig = Rig::open();
+    let driver = TestDriver::open();
+    let draft = Draft::new(&rig);
+    let mut maker = Maker { rig, cache: vk::PipelineCache::null(), results: Vec::new() };
+    driver.take_record();
+    let four = maker.four(&draft, NONE);
+    maker.make("link", draft.link(&four, Subset::empty(), NONE));
+    let record = driver.take_record();
+    assert!(maker.results.iter().all(|(_, result)| *result == Some((0, true))), "{:?}", maker.results);
+    let calls = record["calls"].as_array().unwrap().iter();
+    let creations = calls.filter(|call| call["command"] == "vkCreateGraphicsPipelines");
+    json!(creations.map(|call| json!([call["cache"], call["flags"]])).collect::<Vec<_>>())
+}
+
+/// What has nothing to compile goes down once, as the program wrote it: a question would cost as much as the call.
+#[test]
+fn libraries_without_shaders_and_fast_links_go_down_at_once() {
+    scenario(&[("at once", at_once)], |scenario| {
+        let env = scenario.on(Driver::Test(json!({}))).unwrap().var("VKSTASH_ASK_FIRST", "driver");
+        let flags = u64::from(Flags::LIBRARY_KHR.as_raw());
+        for _ in 0..3 {
+            let ended = scenario.run_ok::<Vec<Value>>("at once", &env, &());
+            let calls = &ended.value;
+            let [library, link] = [flags, 0].map(|flags| json!(["null", [flags]]));
+            let ends = [&calls[0], &calls[calls.len() - 2], &calls[calls.len() - 1]];
+            assert_eq!(ends, [&library, &library, &link], "{calls:?}");
+            // Both edges of the pipeline, and the link.
+            assert_eq!(ended.reports.sum("nothing_to_compile"), 3, "{:?}", ended.reports.counters());
         }
     });
 }
