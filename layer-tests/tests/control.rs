@@ -204,7 +204,8 @@ fn fills_a_cache(input: &Value) -> Value {
     let record = driver.take_record();
     device.destroy_cache(cache);
     let calls = record["calls"].as_array().unwrap().iter();
-    let created = calls.filter(|call| call["command"] == "vkCreatePipelineCache" && call["initial_size"] != 0);
+    let created =
+        calls.filter(|call| call["command"] == "vkCreatePipelineCache" && call["initial_size"] != 0);
     json!(created.map(|call| call["initial_entries"].clone()).collect::<Vec<_>>())
 }
 

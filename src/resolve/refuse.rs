@@ -68,9 +68,7 @@ pub unsafe fn refuse_impossible<I: CreateInfo>(
     // SAFETY: the caller's contract: valid for its count.
     let parsed = || (0..count as usize).map(|index| unsafe { (*infos.add(index)).parse() });
     // SAFETY: as many slots as create infos (the caller's contract).
-    parsed()
-        .any(|parsed| is_impossible(&parsed))
-        .then(|| unsafe { refuse_all(device, parsed(), pipelines) })
+    parsed().any(|parsed| is_impossible(&parsed)).then(|| unsafe { refuse_all(device, parsed(), pipelines) })
 }
 
 thread_local! {

@@ -213,10 +213,7 @@ impl Device {
             libraries: Objects::default(),
             caches: Objects::default(),
             failures: OnceLock::new(),
-            null: NullCache {
-                beside: Beside::default(),
-                filled: Filled::new(false),
-            },
+            null: NullCache { beside: Beside::default(), filled: Filled::new(false) },
             width: Width::new(instance.config.served_width.or(policy.served_width)),
             mixed_shaders: Finds::default(),
             unknown_contents: Finds::default(),

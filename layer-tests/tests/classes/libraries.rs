@@ -1,12 +1,15 @@
 //! Graphics pipeline libraries and their links: single and combined subsets, nested, optimized and not, with
 //! libraries destroyed before and after, from identifiers, and with the program's own caches.
 
+use std::ptr;
+
 use ash::{ext, vk};
 use serde_json::{Value, json};
 use vkstash_layer_tests::child::{Scenario, scenario};
 use vkstash_layer_tests::env::{Driver, Env};
 use vkstash_layer_tests::test_driver::TestDriver;
 use vkstash_layer_tests::vulkan::IDENTIFIER_EXTENSION;
+use vkstash_layer_tests::work::UNKNOWN_STRUCTURE;
 
 use super::draft::{BEFORE, Draft, FRAGMENT, INPUT, OPTIMIZED, OUTPUT, RETAIN};
 use super::rig::{Rig, keep, keep_all};
@@ -302,14 +305,27 @@ fn libraries_by_emulated_identifiers() {
     });
 }
 
-/// Creates a library for each subset, and a link of them that compiles nothing. Gives what the driver gets for each.
+/// Creates a library for each subset, one of which nobody can describe, and a link of them that compiles nothing. Gives
+/// what the driver gets for each.
 fn at_once(_: &Value) -> Value {
     let rig = Rig::open();
     let driver = TestDriver::open();
     let draft = Draft::new(&rig);
     let mut maker = Maker { rig, cache: vk::PipelineCache::null(), results: Vec::new() };
     driver.take_record();
-    let four = maker.four(&draft, NONE);
+    let s_type = vk::StructureType::from_raw(UNKNOWN_STRUCTURE);
+    let four = [INPUT, BEFORE, FRAGMENT, OUTPUT].map(|subset| {
+        let mut info = draft.library(subset, NONE);
+        if subset == FRAGMENT {
+            info.p_next = ptr::from_ref(keep(vk::BaseInStructure {
+                s_type,
+                p_next: info.p_next.cast(),
+                ..Default::default()
+            }))
+            .cast();
+        }
+        maker.make("library", info)
+    });
     maker.make("link", draft.link(&four, Subset::empty(), NONE));
     let record = driver.take_record();
     assert!(maker.results.iter().all(|(_, result)| *result == Some((0, true))), "{:?}", maker.results);
@@ -332,6 +348,8 @@ fn libraries_without_shaders_and_fast_links_go_down_at_once() {
             assert_eq!(ends, [&library, &library, &link], "{calls:?}");
             // Both edges of the pipeline, and the link.
             assert_eq!(ended.reports.sum("nothing_to_compile"), 3, "{:?}", ended.reports.counters());
+            // The library. To describe the link would cost as much again.
+            assert_eq!(ended.reports.bypassed().iter().map(|bypass| bypass.count).sum::<u64>(), 1);
         }
     });
 }
