@@ -86,8 +86,7 @@ unsafe fn serve_described<I: CreateInfo>(
         Err(refusal) => return unsafe { bypass::bypass(call, refusal) },
     };
     // SAFETY: the create info could be captured. The request holds it, or a copy that differs only as it must.
-    let answer =
-        unsafe { modules::with_request(call, &described, |request| climb(request, artifact)) };
+    let answer = unsafe { modules::with_request(call, &described, |request| climb(request, artifact)) };
     if call.parsed().is_library() && answer.result == vk::Result::SUCCESS {
         device.libraries.insert(answer.pipeline, Ok(described.library()));
     }

@@ -11,11 +11,11 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use rustc_hash::{FxBuildHasher, FxHashSet};
 
-use super::asked_first::LoadedCacheFirst;
 use super::beside::{Beside, Filled};
 use super::blobs::Blobs;
 use super::budget::Kept;
 use super::finds::Finds;
+use super::loaded_cache::LoadedCacheFirst;
 use crate::recipe::shader_set::ShaderSet;
 use vkstash_store::base::util::lock;
 use vkstash_store::format::record::Key;

@@ -9,7 +9,7 @@
 //! - [`objects`] live objects by handle; [`described`] modules, layouts, render passes and samplers, described when
 //!   they were created
 //! - [`app_cache`] the program's pipeline caches
-//! - [`asked_first`] whether the driver is asked before anything is hashed
+//! - [`loaded_cache`] whether a cache that the program has loaded is asked before the stash
 //! - [`beside`] what was made beside them, or beside VK_NULL_HANDLE
 //! - [`finds`] whether a kind of question to the driver finds anything; [`slow_hits`] what it had, but slowly
 //! - [`blobs`] their pending artifacts, told by their bytes
@@ -29,7 +29,6 @@
 
 pub mod app_cache;
 pub mod application;
-pub mod asked_first;
 pub mod beside;
 pub mod binaries;
 pub mod blobs;
@@ -49,6 +48,7 @@ mod identifiers;
 pub mod instance;
 mod known_objects;
 pub mod live_devices;
+pub mod loaded_cache;
 pub mod objects;
 pub mod parked;
 pub mod pipeline_class;

@@ -428,8 +428,10 @@ fn told(_: &Value) -> Value {
     let device = rays.rig.device.raw.handle();
     let feedbacks = [(); 2].map(|()| ptr::from_mut(keep(vk::PipelineCreationFeedback::default())));
     let infos = feedbacks.map(|feedback| {
-        let mut node = vk::PipelineCreationFeedbackCreateInfo::default();
-        node.p_pipeline_creation_feedback = feedback;
+        let node = vk::PipelineCreationFeedbackCreateInfo {
+            p_pipeline_creation_feedback: feedback,
+            ..Default::default()
+        };
         let mut info = rays.plain(81);
         info.p_next = ptr::from_ref(keep(node)).cast();
         info

@@ -2,5 +2,6 @@
 //! moment after any change.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
+mod filters;
 mod imports;
 mod line_lengths;

@@ -1,5 +1,5 @@
-//! When the driver is asked for a pipeline before anything is described and hashed: where what it has in memory costs
-//! less than describing a pipeline does. Asking is always right; what is kept here says only whether it is worth it.
+//! Whether a cache that the program has loaded is asked before the stash on a driver whose disk is slow beside a cache.
+//! Asking is always right; what is kept here says only whether it is worth it.
 
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::time::Duration;

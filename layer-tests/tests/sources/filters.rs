@@ -1,0 +1,32 @@
+//! The tests that docs/filters.md names exist.
+
+use std::fs;
+use std::path::Path;
+
+/// The files and functions that a document names in its tables as `file.rs::function`.
+fn named(document: &str) -> Vec<(&str, &str)> {
+    let rows = document.lines().filter(|line| line.starts_with('|'));
+    rows.flat_map(|row| row.split('`').skip(1).step_by(2))
+        .filter_map(|code| code.split_once(".rs::"))
+        .collect()
+}
+
+#[test]
+fn each_filter_names_tests_that_exist() {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    let document = fs::read_to_string(tests.join("../../docs/filters.md")).unwrap();
+    let rows = document.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| rule "));
+    for row in rows {
+        let named = named(row);
+        assert!(!named.is_empty(), "no test: {row}");
+        for (file, function) in named {
+            let text = fs::read_to_string(tests.join(file).with_extension("rs")).unwrap_or_default();
+            assert!(text.contains(&format!("fn {function}(")), "{file}.rs has no {function}");
+        }
+    }
+}
+
+#[test]
+fn names_are_found_in_tables_alone() {
+    assert_eq!(named("| a | `b`, `c/d.rs::e` | `f.rs::g` |\n`h.rs::i`\n"), [("c/d", "e"), ("f", "g")]);
+}
