@@ -241,17 +241,14 @@ fn source<'a, I: CreateInfo>(
         Passed::Known { contents: Contents::SameBatch, cache, .. } => {
             cache.filled.may_have(&pipeline.shaders)
         }
-        Passed::Known { .. } | Passed::Unknown(_) => false,
+        Passed::Known { contents: Contents::Anything, .. } => true,
+        Passed::Known { contents: Contents::Nothing, .. } | Passed::Unknown(_) => false,
     };
     if call.parsed().fails_on_compile_required() && driver_may_have {
         return Source::Nowhere;
     }
     if asked && binary::applies(call) {
         return Source::Captured;
-    }
-    let forbids = call.parsed().fails_on_compile_required();
-    if forbids && matches!(call.passed, Passed::Known { contents: Contents::Anything, .. }) {
-        return Source::Nowhere;
     }
     if let ArtifactOutcome::Refused(refused) = artifact {
         return Source::Refused(refused);
