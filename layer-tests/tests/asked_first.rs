@@ -105,7 +105,7 @@ fn what_the_driver_lacks_is_still_served() {
     });
 }
 
-/// A failing call is known by its key, so the driver is not asked before the key is known.
+/// A key that fails goes down as the program made it. The others are asked for as before.
 #[test]
 fn a_call_that_fails_is_no_reason_to_ask_for_others_in_another_order() {
     scenario(STEPS, |scenario| {

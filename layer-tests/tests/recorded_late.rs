@@ -218,7 +218,7 @@ fn whatever_the_driver_has_is_recorded_once_and_kept() {
     });
 }
 
-/// No cache, and nothing in the stash: the driver is asked before anything is described.
+/// No cache, and nothing in the stash.
 #[test]
 fn what_is_slow_without_a_cache_is_recorded_too() {
     scenario(STEPS, |scenario| {

@@ -95,7 +95,7 @@ fn a_key_that_failed_goes_to_the_driver_unchanged_until_it_succeeds() {
     });
 }
 
-/// A driver that is asked before anything is hashed, as long as no failure is known.
+/// A driver that is asked before the stash.
 #[test]
 fn the_early_attempt_is_skipped_for_keys_that_failed() {
     scenario(&[("make", make)], |scenario| {

@@ -28,8 +28,7 @@ struct Buffers {
 /// What a thread keeps of its buffer for artifacts at most.
 const KEPT_BYTES: usize = 1 << 20;
 
-// Not touched by a call that the driver answers before anything is described: the first use in a thread registers a
-// destructor.
+// Not touched by a call that goes down undescribed: the first use in a thread registers a destructor.
 thread_local!(static BUFFERS: RefCell<Buffers> = RefCell::default());
 
 /// Serves one create info.
