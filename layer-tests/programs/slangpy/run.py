@@ -1,7 +1,7 @@
-"""slangpy, which enables VK_KHR_pipeline_binary where the driver has it, runs kernels over a buffer and prints a hash of it."""
+"""Kernels that slangpy compiles for Vulkan and runs over a buffer. Prints a hash of it."""
 
 import hashlib
-import sys
+import itertools
 
 import numpy as np
 import slangpy as spy
@@ -27,16 +27,13 @@ values = device.create_buffer(
     usage=spy.BufferUsage.shader_resource | spy.BufferUsage.unordered_access,
     data=np.arange(count, dtype=np.uint32),
 )
-kernels = 0
-for operation in ("+", "-", "*", "^", "|"):
-    for rounds in (3, 5, 7, 11, 13, 17):
-        name = f"kernel{kernels}"
-        source = SOURCE.replace("OPERATION", operation).replace("ROUNDS", str(rounds))
-        module = device.load_module_from_source(name, source)
-        program = device.link_program([module], [module.entry_point("compute_main")])
-        kernel = device.create_compute_kernel(program)
-        kernel.dispatch(thread_count=[count, 1, 1], vars={"values": values})
-        kernels += 1
+kinds = itertools.product(("+", "-", "*", "^", "|"), (3, 5, 7, 11, 13, 17))
+for number, (operation, rounds) in enumerate(kinds):
+    source = SOURCE.replace("OPERATION", operation).replace("ROUNDS", str(rounds))
+    module = device.load_module_from_source(f"kernel{number}", source)
+    program = device.link_program([module], [module.entry_point("compute_main")])
+    kernel = device.create_compute_kernel(program)
+    kernel.dispatch(thread_count=[count, 1, 1], vars={"values": values})
 device.wait()
 print(hashlib.sha256(values.to_numpy().tobytes()).hexdigest())
 device.close()
