@@ -20,6 +20,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::env::{self, Driver, Env};
+use crate::observed;
 use crate::report::Reports;
 use crate::skip;
 use crate::vulkan;
@@ -169,7 +170,7 @@ impl Scenario {
         let stdout = Some(collect(process.stdout.take().expect("a pipe")));
         let stderr = Some(collect(process.stderr.take().expect("a pipe")));
         let step = format!("{step}{}", if env.has_layer() { "" } else { " without the layer" });
-        Running { step, process, stdout, stderr, report: env.report_folder() }
+        Running { test: self.test.clone(), step, process, stdout, stderr, report: env.report_folder() }
     }
 
     /// Runs a step to its end, however it ends.
@@ -193,6 +194,7 @@ impl Scenario {
 
 /// A step that has been started.
 pub struct Running {
+    test: String,
     step: String,
     process: Process,
     stdout: Option<JoinHandle<String>>,
@@ -220,15 +222,11 @@ impl Running {
             }
             std::thread::sleep(Duration::from_millis(5));
         };
-        let stdout = joined(self.stdout.take());
-        Outcome {
-            step: self.step.clone(),
-            status,
-            hung,
-            value: answer_in(&stdout),
-            stderr: joined(self.stderr.take()),
-            reports: Reports::read(&self.report),
-        }
+        let value = answer_in(&joined(self.stdout.take()));
+        let reports = Reports::read(&self.report);
+        observed::note(&self.test, &self.step, &value, &reports);
+        let stderr = joined(self.stderr.take());
+        Outcome { step: self.step.clone(), status, hung, value, stderr, reports }
     }
 }
 

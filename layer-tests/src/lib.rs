@@ -7,6 +7,7 @@
 //! - [`khronos`] the Khronos loader's own test driver, and the layer's interface to the loader
 //! - [`programs`] real programs, with and without the layer
 //! - [`child`] test steps in processes of their own, because the loader's environment belongs to the process
+//! - [`observed`] what programs see in each step, to compare two builds
 //! - [mod@env] the environment of a program: driver, layer, folders
 //! - [`test_driver`] control of the programmable test driver
 //! - [`engines`] the habits of engines that cache their pipelines
@@ -28,6 +29,7 @@ pub mod engines;
 pub mod env;
 pub mod imports;
 pub mod khronos;
+pub mod observed;
 pub mod paths;
 pub mod programs;
 pub mod report;
