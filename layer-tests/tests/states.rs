@@ -181,6 +181,7 @@ fn combinations_of_shaders_that_the_disk_has_are_left_to_the_driver_from_the_fir
                 let env = scenario.on(Driver::Test(settings.clone())).unwrap();
                 let report = scenario.folder().join(format!("report-{cache}-{name}"));
                 let env = env.stash(scenario.folder().join(format!("{cache}-{name}"))).report(&report);
+                let env = env.var("VKSTASH_ASK_FIRST", "auto");
                 let mut command = Command::new(env!("CARGO_BIN_EXE_vkstash-states"));
                 env.apply(&mut command);
                 command.args(["--cache", cache, "--state", "shaders", "--count", "196"]);
@@ -190,13 +191,7 @@ fn combinations_of_shaders_that_the_disk_has_are_left_to_the_driver_from_the_fir
                 ["compiled", "driver_had"].map(|counter| reports.sum(counter))
             };
             run("cold");
-            // 27 pipelines have a shader that is new. A busy machine makes a call look like a compile.
-            let [compiled, driver_had] = run("warm");
-            assert!(
-                (27..100).contains(&compiled),
-                "{cache}: {compiled} compiled, the driver had {driver_had}"
-            );
-            assert_eq!(compiled + driver_had, 196, "{cache}");
+            assert_eq!(run("warm"), [0, 196], "{cache}: compiled, and the driver had");
         }
     });
 }

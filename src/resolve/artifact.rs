@@ -10,11 +10,10 @@ use ash::vk;
 use super::call::Answer;
 use super::create_info::CreateInfo;
 use super::offered::Offered;
-use super::outcome::{ArtifactOutcome, Form, Origin, Question, Refused, Rung, Served};
-use super::passed::Passed;
+use super::outcome::{ArtifactOutcome, Form, Origin, Refused, Rung, Served};
 use super::private_cache::PrivateCache;
 use super::request::Request;
-use super::{binary, driver, feedback};
+use super::{binary, feedback};
 use crate::recipe::payload;
 use crate::state::stored::{Source, Stored};
 use crate::state::width::Width;
@@ -230,32 +229,6 @@ pub unsafe fn make_of<'a, I: CreateInfo>(
         }
         _ => Some(Ok(Made { answer, cost, source, started })),
     }
-}
-
-/// The program's cache, before the stash: a program that asks whether a pipeline came from its cache is told so by
-/// the driver, where something that the layer did not put there may be in it.
-///
-/// # Safety
-/// The request's create info is valid.
-pub unsafe fn ask_its_cache<I: CreateInfo>(request: &Request<'_, I>, question: Question) -> Rung<Question> {
-    let Request { call, pipeline } = request;
-    let Passed::Known { cache, .. } = call.passed else { return Rung::Missed(question) };
-    let in_stash = || {
-        let stored = call.device.stored();
-        stored.is_some_and(|stored| stored.has_artifact(&pipeline.key))
-    };
-    let is_open = call.parsed().feedback.is_some()
-        && !call.names_code_of_the_layers()
-        && !cache.holds(&pipeline.key)
-        && cache.filled.may_have(&pipeline.shaders)
-        && in_stash();
-    if !is_open {
-        return Rung::Missed(question);
-    }
-    // That answer is wanted also where asking has found nothing lately.
-    let question = if question == Question::InVain { Question::NotAsked } else { question };
-    // SAFETY: the caller's contract.
-    unsafe { driver::ask_programs_cache(request, question) }
 }
 
 /// The driver reports a hit in the private cache. The bit stays set only if the program's cache would hold this pipeline:

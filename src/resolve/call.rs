@@ -5,12 +5,10 @@ use std::cell::Cell;
 use ash::vk;
 
 use super::create_info::{CreateInfo, Creation};
-use super::passed::{Met, Passed};
+use super::passed::Passed;
 use crate::faults;
 use crate::recipe::capture::parsed::Parsed;
-use crate::recipe::shader_set::ShaderSet;
 use crate::state::device::{Device, IdentifierMode};
-use crate::state::finds::Finds;
 use crate::state::pipeline_class::PipelineClass;
 
 /// What one create info is answered with.
@@ -75,37 +73,9 @@ impl<'a, I: CreateInfo> Call<'a, I> {
         self.parsed().naming.lacks_code && self.device.identifiers == IdentifierMode::Emulated
     }
 
-    /// How the driver has met these shaders in calls with the cache that the program passed. Of a driver whose entries are
-    /// whole pipelines only the disk may have one of shaders that it has met in different pipelines.
-    pub fn met(&self, shaders: &ShaderSet) -> Met {
-        match self.passed.met(self.device, shaders) {
-            Met::Apart if self.keeps_whole() => Met::Never,
-            met => met,
-        }
-    }
-
     /// Whether the driver's caches hold pipelines like this one as a whole.
-    fn keeps_whole(&self) -> bool {
+    pub fn keeps_whole(&self) -> bool {
         self.device.policy.whole_pipelines && self.class() == PipelineClass::Complete
-    }
-
-    /// Whether asking a cache for it is worth it whose driver has met its shaders so.
-    pub fn may_be_found(&self, met: Met) -> bool {
-        if met == Met::Apart && self.keeps_whole() {
-            return false;
-        }
-        // Where the program forbids compiling, this decides on the answer, and not only on the time that it takes.
-        self.parsed().fails_on_compile_required() || self.finds_of(met).is_none_or(Finds::is_worth_asking)
-    }
-
-    /// What such questions have brought. None: they are not judged.
-    pub fn finds_of(&self, met: Met) -> Option<&'a Finds> {
-        match met {
-            Met::Together => None,
-            Met::Apart => Some(&self.device.mixed_shaders),
-            Met::Never => Some(&self.device.only_on_disk),
-            Met::Perhaps => Some(&self.device.unknown_contents),
-        }
     }
 
     /// The driver's turn, with the cache that the program passed.

@@ -16,7 +16,7 @@ use super::call::Call;
 use super::create_info::CreateInfo;
 use super::offered::Offered;
 use super::outcome::{Origin, Served};
-use super::passed::{Met, Passed};
+use super::passed::Passed;
 use super::private_cache::PrivateCache;
 use super::request::Request;
 use super::{app_data, feedback};
@@ -38,20 +38,17 @@ const LONGEST: Duration = Duration::from_millis(1);
 pub(super) unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>) -> Option<Served> {
     let (call, shaders) = (&request.call, &request.pipeline.shaders);
     let device = call.device;
-    if !device.cache_control {
-        return None;
-    }
     let beside = beside(call)?;
     let Lacking(lacking) = beside.of(shaders)?;
+    if call.keeps_whole() && !beside.met_together(shaders) {
+        return None;
+    }
+    let estimate = &device.estimates.companion;
     // A program that forbids compiling goes by the answer.
-    if beside.is_fruitless() && !call.parsed().fails_on_compile_required() {
+    if !call.parsed().fails_on_compile_required() && !estimate.is_worth_asking() {
         return None;
     }
-    let met = if beside.met_together(shaders) { Met::Together } else { Met::Apart };
-    if !call.may_be_found(met) {
-        return None;
-    }
-    if lacking && !beside.is_fruitless() {
+    if lacking {
         fill(device, call.passed.known(), beside, shaders);
     }
     let mut offered = Offered::new(device);
@@ -59,8 +56,8 @@ pub(super) unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>) -> Option<Serv
     unsafe {
         let info = offered.prepare(request)?;
         let served = put_question(call, &info, beside);
-        if let Some(finds) = call.finds_of(met) {
-            finds.note(served.is_some());
+        if served.is_some() || !call.parsed().fails_on_compile_required() {
+            estimate.note(served.is_some());
         }
         served
     }
@@ -91,7 +88,6 @@ unsafe fn put_question<I: CreateInfo>(call: &Call<'_, I>, info: &I, beside: &Bes
     if answer.result != vk::Result::SUCCESS {
         return None;
     }
-    beside.note_find();
     match call.passed {
         // The driver may have found it on disk, and put it into the companion.
         Passed::Known { cache, .. } => cache.change_pending(),
@@ -130,7 +126,6 @@ fn fill(device: &Device, cache: Option<&AppCache>, beside: &Beside, shaders: &Sh
         if unsafe { merge(device.handle, *handle, 1, &part.handle()) } == vk::Result::SUCCESS {
             keys.insert(key);
             room.push(taken);
-            beside.note_fill(1);
         }
     }
 }

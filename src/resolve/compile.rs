@@ -165,9 +165,6 @@ unsafe fn call_and_record<I: CreateInfo>(
     // What the program itself forbids to compile came from a cache of the driver's.
     let compiled = !forbids;
     if compiled {
-        if matches!(source, Source::Private(_) | Source::Fresh) {
-            device.warm_disk.note(wall);
-        }
         device.counters().add(Count::CompileNanos, wall.as_nanos() as u64);
     }
     let refusals = if let Source::Refused(refused) = &source { refused.refusals } else { 0 };
@@ -237,21 +234,24 @@ fn source<'a, I: CreateInfo>(
     }
     // What the program forbids to compile may be in the driver's object.
     let driver_may_have = match call.passed {
-        Passed::Null => device.null.filled.may_have(&pipeline.shaders),
+        Passed::Null => device.null.filled.may_have(&pipeline.shaders, false),
         Passed::Known { contents: Contents::SameBatch, cache, .. } => {
-            cache.filled.may_have(&pipeline.shaders)
+            cache.filled.may_have(&pipeline.shaders, false)
         }
         Passed::Known { contents: Contents::Anything, .. } => true,
         Passed::Known { contents: Contents::Nothing, .. } | Passed::Unknown(_) => false,
     };
-    if call.parsed().fails_on_compile_required() && driver_may_have {
+    let forbids = call.parsed().fails_on_compile_required();
+    if forbids && driver_may_have {
         return Source::Nowhere;
     }
     if asked && binary::applies(call) {
         return Source::Captured;
     }
-    if let ArtifactOutcome::Refused(refused) = artifact {
-        return Source::Refused(refused);
+    match artifact {
+        // Asked once more it would say the same.
+        ArtifactOutcome::Refused(refused) if !forbids => return Source::Refused(refused),
+        _ => {}
     }
     let private = match call.passed {
         Passed::Known { contents: Contents::Nothing, .. } => return Source::Fresh,

@@ -7,10 +7,12 @@ use ash::vk;
 
 use super::call::Answer;
 use super::create_info::CreateInfo;
+use super::driver::Nothing;
 use super::modules::StoredModules;
-use super::outcome::{ArtifactOutcome, Question, Rung};
+use super::order::{Source, order};
+use super::outcome::{ArtifactOutcome, Rung};
 use super::request::Request;
-use super::{compile, driver};
+use super::{compile, driver, facts};
 use crate::recipe::capture::flags::FAIL_ON;
 use crate::recipe::chain::Arena;
 use crate::stats::Count;
@@ -24,7 +26,6 @@ use vkstash_store::format::record::Kind;
 pub unsafe fn compile_stored<I: CreateInfo>(
     request: &Request<'_, I>,
     artifact: ArtifactOutcome<'_>,
-    question: Question,
 ) -> Option<Answer> {
     let Request { call, pipeline } = request;
     let device = call.device;
@@ -48,13 +49,15 @@ pub unsafe fn compile_stored<I: CreateInfo>(
     let answer = unsafe {
         let creation = creation.with_flags(0, FAIL_ON, &mut arena)?;
         let request = request.with(&creation);
-        match driver::ask_programs_cache(&request, question) {
-            Rung::Served(served) => {
+        // The stash was asked; the driver could not be, before it had the code.
+        let asks_driver = order(&facts::of(&request, false).facts).contains(&Source::Driver);
+        match asks_driver.then(|| driver::ask(&request)) {
+            Some(Rung::Served(served)) => {
                 served.count(device, false);
                 return Some(served.answer);
             }
-            Rung::Missed(Question::Fails) => compile::untouched(&request, false),
-            Rung::Missed(_) => compile::compile(&request, artifact),
+            Some(Rung::Missed(Nothing::Error)) => compile::untouched(&request, false),
+            Some(Rung::Missed(_)) | None => compile::compile(&request, artifact),
         }
     };
     if answer.result != vk::Result::SUCCESS {

@@ -15,11 +15,11 @@ use super::bypass::count_bypassed;
 use super::call::Call;
 use super::counts::{count_result, count_unrecorded};
 use super::create_info::{CreateInfo as _, Creation};
-use super::outcome::{ArtifactOutcome, Climb, Origin, Question, Served};
+use super::outcome::{ArtifactOutcome, Climb, Origin, Served};
 use super::passed::Passed;
 use super::private_cache::PrivateCache;
 use super::request::{DescribedPipeline, Request};
-use super::{feedback, ladder, late, modules, parked, record};
+use super::{feedback, ladder, late, modules, record};
 use crate::guard::guard;
 use crate::recipe::capture::stage::Naming;
 use crate::recipe::chain::{Arena, Refusal};
@@ -169,18 +169,8 @@ unsafe fn climb(request: &Request<'_, Info<'_>>, base_is_missing: bool, tried: A
     unsafe {
         // Where its base is to be compiled the driver gets both, as the program wrote them. Without cache control a
         // blob that the driver does not take would be compiled here and now.
-        let climb = if let Some(served) = parked::take(request) {
-            Climb::Served(served)
-        } else if !base_is_missing && device.cache_control {
-            let forbids = call.parsed().fails_on_compile_required();
-            let question = if forbids { Question::ComesLast } else { Question::NotAsked };
-            ladder::before_compiling(request, question, &mut buffer)
-        } else if record::has_failed(request) {
-            Climb::GoUntouched { recorded: true }
-        } else {
-            Climb::missed(Question::NotAsked)
-        };
-        let artifact = match climb {
+        let parked_alone = base_is_missing || !device.cache_control;
+        let artifact = match ladder::without_compiling(request, parked_alone, &mut buffer) {
             Climb::Served(served) => {
                 let asked = matches!(served.origin, Origin::Stash { .. } | Origin::Parked { .. });
                 late::note_found(request, &served);

@@ -8,12 +8,15 @@ use ash::vk;
 use super::call::{Answer, Call};
 use super::counts::count_result;
 use super::create_info::CreateInfo;
-use super::outcome::{Climb, Question, Rung};
+use super::driver::Nothing;
+use super::order::{Source, order};
+use super::outcome::{ArtifactOutcome, Climb, Rung};
 use super::passed::Passed;
-use super::refuse::{forbid, note_refused, refuse, was_just_refused};
+use super::refuse::{forbid, note_refused, refuse};
 use super::request::{DescribedPipeline, Request};
 use super::{
-    artifact, bypass, companion, compile, compile_stored, driver, emulated, late, modules, parked, record,
+    artifact, bypass, companion, compile, compile_stored, driver, emulated, facts, late, modules, parked,
+    record,
 };
 use crate::recipe::chain::Arena;
 use crate::stats::Count;
@@ -120,23 +123,19 @@ unsafe fn climb<I: CreateInfo>(request: &Request<'_, I>, buffer: &mut Vec<u8>) -
         if parsed.joins_retained() {
             return go_untouched(request, false);
         }
-        let climb = match ask_early(request) {
-            Climb::Missed { question, .. } => before_compiling(request, question, buffer),
-            climb => climb,
-        };
-        match climb {
+        match without_compiling(request, false, buffer) {
             Climb::Served(served) => {
                 served.count(call.device, parsed.naming.lacks_code);
                 late::note_found(request, &served);
                 served.answer
             }
             Climb::GoUntouched { recorded } => go_untouched(request, recorded),
-            Climb::Missed { artifact, question } => {
+            Climb::Missed { artifact, driver_has_nothing } => {
                 if call.names_code_of_the_layers() {
-                    let compiled = compile_stored::compile_stored(request, artifact, question);
+                    let compiled = compile_stored::compile_stored(request, artifact);
                     compiled.unwrap_or_else(|| refuse(parsed))
                 } else if parsed.fails_on_compile_required() {
-                    driver::ask_for_the_program(request, artifact, question)
+                    driver::ask_for_the_program(request, artifact, driver_has_nothing)
                 } else {
                     compile::compile(request, artifact)
                 }
@@ -145,68 +144,49 @@ unsafe fn climb<I: CreateInfo>(request: &Request<'_, I>, buffer: &mut Vec<u8>) -
     }
 }
 
-/// What is had sooner than anything that the stash has: a parked pipeline, or else what the driver is asked first for.
+/// Asks the sources that need not compile, in their order. `parked_alone`: nothing else may be handed out.
 ///
 /// # Safety
 /// The request's create info is valid.
-unsafe fn ask_early<'a, I: CreateInfo>(request: &Request<'a, I>) -> Climb<'a> {
-    let Request { call, pipeline } = request;
-    // Looked at before anything else is tried: what is parked ends the pair, too.
-    let forbids = call.parsed().fails_on_compile_required();
-    let is_repeated = !forbids && was_just_refused(&pipeline.key, call.passed);
-    // SAFETY: the caller's contract.
-    unsafe {
-        if let Some(served) = parked::take(request) {
-            return Climb::Served(served);
-        }
-        if is_repeated {
-            return Climb::missed(Question::JustRefused);
-        }
-        match driver::ask_before_stash(request) {
-            Rung::Served(served) => Climb::Served(served),
-            Rung::Missed(question) => Climb::missed(question),
-        }
-    }
-}
-
-/// The rungs before the one that compiles: what the stash, the driver and the companions have.
-///
-/// # Safety
-/// The request's create info is valid.
-pub unsafe fn before_compiling<'a, I: CreateInfo>(
+pub unsafe fn without_compiling<'a, I: CreateInfo>(
     request: &Request<'a, I>,
-    mut question: Question,
+    parked_alone: bool,
     buffer: &mut Vec<u8>,
 ) -> Climb<'a> {
-    let call = &request.call;
-    // SAFETY: the caller's contract.
-    unsafe {
-        match artifact::ask_its_cache(request, question) {
-            Rung::Served(served) => return Climb::Served(served),
-            Rung::Missed(now) => question = now,
-        }
-        let artifact = match artifact::serve(request, buffer) {
-            Rung::Served(served) => return Climb::Served(served),
-            Rung::Missed(outcome) => outcome,
+    let facts::Found { facts, has_failed } = facts::of(request, parked_alone);
+    let mut artifact = ArtifactOutcome::NotOffered;
+    let mut driver_says = None;
+    for source in order(&facts) {
+        // SAFETY: the caller's contract.
+        let served = unsafe {
+            match source {
+                Source::Parked => parked::take(request),
+                Source::Driver => match driver::ask(request) {
+                    Rung::Served(served) => Some(served),
+                    Rung::Missed(nothing) => {
+                        driver_says = Some(nothing);
+                        None
+                    }
+                },
+                Source::Stash => match artifact::serve(request, buffer) {
+                    Rung::Served(served) => Some(served),
+                    Rung::Missed(outcome) => {
+                        artifact = outcome;
+                        None
+                    }
+                },
+                Source::Companion if driver_says == Some(Nothing::Error) => None,
+                Source::Companion => companion::ask(request),
+            }
         };
-        let recorded = record::has_failed(request);
-        if recorded || question == Question::Fails {
-            return Climb::GoUntouched { recorded };
+        if let Some(served) = served {
+            return Climb::Served(served);
         }
-        if !call.names_code_of_the_layers() {
-            match driver::ask_programs_cache(request, question) {
-                Rung::Served(served) => return Climb::Served(served),
-                Rung::Missed(Question::Fails) => return Climb::GoUntouched { recorded: false },
-                Rung::Missed(now) => question = now,
-            }
-        }
-        if question != Question::JustRefused {
-            if let Some(served) = companion::ask(request) {
-                return Climb::Served(served);
-            }
-        }
-        Climb::Missed { artifact, question }
     }
+    if has_failed || driver_says == Some(Nothing::Error) {
+        return Climb::GoUntouched { recorded: has_failed };
+    }
+    Climb::Missed { artifact, driver_has_nothing: driver_says == Some(Nothing::NotThere) }
 }
 
 /// The driver answers this call with an error, or nothing of a cache may stand in: it gets the program's own call.

@@ -66,6 +66,13 @@ pub fn may_be_left_to_workers<I: CreateInfo>(call: &Call<'_, I>) -> bool {
         && record::may_record_artifact(device, call.class())
 }
 
+/// Whether background work will record what the driver has of this request.
+pub fn is_recorded_by_workers<I: CreateInfo>(request: &Request<'_, I>) -> bool {
+    let Request { call, pipeline } = request;
+    let has_failed = || call.device.stored().is_none_or(|stored| has_failed(stored, &pipeline.key));
+    may_be_left_to_workers(call) && !has_failed()
+}
+
 /// How often background work has failed to record what the driver has of this key. None: something else is known of
 /// it.
 fn failures(stored: &Stored, key: &Key) -> Option<u8> {

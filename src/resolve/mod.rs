@@ -9,6 +9,7 @@
 //! - [`artifact`] rung 3: from an artifact of the stash, confirmed as taken
 //! - [`binary`] artifacts of VK_KHR_pipeline_binary
 //! - [`driver`] rungs 4 and 5: what the driver has already, and compile required
+//! - [`facts`] what decides about the order of the sources, and the [`order`]
 //! - [`companion`] a cache of the layer's with what the program's would hold without the stash
 //! - [`compile`] rung 6: the driver compiles, and what it made is recorded
 //! - [`late`] what the driver had, recorded by background work
@@ -36,12 +37,14 @@ pub mod create_info;
 pub mod deferred;
 mod driver;
 mod emulated;
+mod facts;
 pub mod failed;
 mod feedback;
 pub mod ladder;
 pub mod late;
 pub mod modules;
 mod offered;
+mod order;
 pub mod outcome;
 mod parked;
 pub mod passed;

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use super::call::Call;
 use super::create_info::{CreateInfo, Creation};
 use super::request::{DescribedPipeline, Request};
-use crate::recipe::capture::stage::{self, Named};
+use crate::recipe::capture::stage::{self, Named, Naming};
 use crate::recipe::chain::{self, Arena, Edit};
 use crate::recipe::identifier::NativeIdentifier;
 use crate::recipe::key;
@@ -168,7 +168,9 @@ impl<'a> StoredModules<'a> {
                 stage.module = self.create(&identity(index, native)?, stored)?;
                 self.stages.push(stage);
             }
-            Some(creation.with_stages(&self.stages))
+            let mut complete = creation.with_stages(&self.stages);
+            complete.parsed.naming = Naming::default();
+            Some(complete)
         }
     }
 

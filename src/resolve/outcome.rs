@@ -114,24 +114,6 @@ pub enum Rung<M> {
     Missed(M),
 }
 
-/// The driver's answer to the program's own call and cache. It is asked at most once.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Question {
-    /// It was not asked.
-    #[default]
-    NotAsked,
-    /// It was not asked before the stash, because it has had fewer than a third of the latest pipelines.
-    InVain,
-    /// It will be asked by the call that goes down.
-    ComesLast,
-    /// The program has just been told that there is nothing, by a call that forbids compiling.
-    JustRefused,
-    /// It has nothing.
-    NothingThere,
-    /// It answers this call with an error.
-    Fails,
-}
-
 /// What has become of the artifact that the stash has for a pipeline.
 pub enum ArtifactOutcome<'a> {
     /// There is none, or it could not be offered.
@@ -155,13 +137,6 @@ pub struct Refused<'a> {
     pub refusals: u8,
 }
 
-impl Climb<'_> {
-    /// Nothing was found, and no artifact was looked for.
-    pub fn missed<'a>(question: Question) -> Climb<'a> {
-        Climb::Missed { artifact: ArtifactOutcome::NotOffered, question }
-    }
-}
-
 /// The result of the rungs before the one that compiles.
 pub enum Climb<'a> {
     /// The pipeline.
@@ -175,7 +150,7 @@ pub enum Climb<'a> {
     Missed {
         /// What has become of the artifact.
         artifact: ArtifactOutcome<'a>,
-        /// What the driver has said to the program's own call.
-        question: Question,
+        /// The driver has said that it has nothing for the program's own call.
+        driver_has_nothing: bool,
     },
 }

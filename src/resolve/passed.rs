@@ -38,19 +38,6 @@ pub enum Contents {
     Anything,
 }
 
-/// How a driver has met the shaders of a pipeline.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Met {
-    /// In one pipeline, or nothing speaks against that.
-    Together,
-    /// In different pipelines.
-    Apart,
-    /// Not all of them: only its disk may have the pipeline.
-    Never,
-    /// Not, but it has got calls that nobody has described.
-    Perhaps,
-}
-
 impl Passed {
     /// The same for the pipelines of a batch that follow the first one.
     pub fn after_the_first(&self) -> Passed {
@@ -101,41 +88,6 @@ impl Passed {
             Passed::Null => device.null.filled.note(shaders),
             Passed::Known { cache, .. } => cache.mark_filled_with(shaders),
             Passed::Unknown(_) => {}
-        }
-    }
-
-    /// How the driver has met these shaders in calls with this cache, if it may have a pipeline of them at all.
-    pub fn met(&self, device: &Device, shaders: &ShaderSet) -> Met {
-        let filled = match self {
-            Passed::Null => &device.null.filled,
-            // A loaded cache has a judgement of its own, until its hits have come from the disk.
-            Passed::Known { cache, .. } if cache.holds_earlier_runs() => {
-                let is_worth_it = cache.loaded_cache_first.is_worth_it();
-                let has_met = is_worth_it || cache.filled.has_met_together(shaders);
-                return if has_met { Met::Together } else { Met::Never };
-            }
-            Passed::Known { cache, .. } => &cache.filled,
-            Passed::Unknown(_) => return Met::Together,
-        };
-        if filled.has_met_together(shaders) {
-            Met::Together
-        } else if filled.may_have_anything() {
-            Met::Perhaps
-        } else if shaders.is_unknown() {
-            Met::Together
-        } else if filled.may_have(shaders) {
-            Met::Apart
-        } else {
-            Met::Never
-        }
-    }
-
-    /// A cache that the program has loaded, while asking it before the stash is worth it.
-    pub fn loaded(&self) -> Option<&AppCache> {
-        match self {
-            Passed::Known { cache, contents: Contents::Anything, .. } => Some(&**cache)
-                .filter(|cache| cache.holds_earlier_runs() && cache.loaded_cache_first.is_worth_it()),
-            _ => None,
         }
     }
 

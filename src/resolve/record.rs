@@ -97,7 +97,9 @@ pub unsafe fn record<I: CreateInfo>(request: &Request<'_, I>, payload: Vec<u8>) 
     let Request { call, pipeline } = request;
     match call.passed {
         // The driver has put it in.
-        Passed::Known { contents: Contents::Nothing, cache, .. } => cache.note_fresh(&pipeline.key),
+        Passed::Known { contents: Contents::Nothing, cache, .. } => {
+            cache.note_fresh(&pipeline.key, &pipeline.shaders);
+        }
         Passed::Known { cache, .. } => {
             let blob = payload.get(PREFIX..).unwrap_or_default();
             cache.add_pending_compiled(&pipeline.key, &pipeline.shaders, blob);

@@ -7,15 +7,13 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use rustc_hash::{FxBuildHasher, FxHashSet};
 
 use super::beside::{Beside, Filled};
 use super::blobs::Blobs;
 use super::budget::Kept;
-use super::finds::Finds;
-use super::loaded_cache::LoadedCacheFirst;
 use crate::recipe::shader_set::ShaderSet;
 use vkstash_store::base::util::lock;
 use vkstash_store::format::record::Key;
@@ -62,13 +60,6 @@ pub struct AppCache {
     calls: AtomicU32,
     driver_filled: AtomicBool,
     fills: AtomicU32,
-    /// The one pipeline that the program's own call put into the empty cache, and that was recorded from it.
-    fresh: OnceLock<Key>,
-    /// What asking it has brought, if it was loaded: it is asked before a compile as long as it has what it is asked for,
-    /// in however long a time.
-    pub loaded_has: Finds,
-    /// Whether it is asked before the stash.
-    pub loaded_cache_first: LoadedCacheFirst,
     /// The pending entries, and the companion cache.
     pub beside: Beside,
     /// The same by its bytes, as far as the program has asked where its pipelines come from.
@@ -89,9 +80,6 @@ impl AppCache {
             calls: AtomicU32::new(0),
             driver_filled: AtomicBool::new(!empty_at_first),
             fills: AtomicU32::new(0),
-            fresh: OnceLock::new(),
-            loaded_has: Finds::default(),
-            loaded_cache_first: LoadedCacheFirst::default(),
             beside: Beside::default(),
             blobs: Blobs::default(),
             filled: Filled::new(!empty_at_first),
@@ -119,10 +107,10 @@ impl AppCache {
         self.fills.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// The call that found the cache empty put just this pipeline into it.
-    pub fn note_fresh(&self, key: &Key) {
-        // Only one call finds it empty.
-        let _ = self.fresh.set(*key);
+    /// The call that found the cache empty put just this pipeline into it. It is not pending, but the companion should
+    /// have it.
+    pub fn note_fresh(&self, key: &Key, shaders: &ShaderSet) {
+        self.beside.note_inside(key, shaders);
     }
 
     /// Whether the driver's object may hold anything.
@@ -180,7 +168,7 @@ impl AppCache {
 
     /// Whether the program may expect this key in its cache.
     pub fn holds(&self, key: &Key) -> bool {
-        self.fresh.get() == Some(key) || self.beside.contains(key)
+        self.beside.contains(key)
     }
 
     /// Whether the layer has a companion beside it.
@@ -190,7 +178,7 @@ impl AppCache {
 
     /// The keys of the pending entries, in the order of first use.
     pub fn pending(&self) -> Vec<Key> {
-        self.beside.keys().into_iter().map(|(key, _)| key).collect()
+        self.beside.pending().into_iter().map(|(key, _)| key).collect()
     }
 
     /// Takes over the pending entries of another cache: vkMergePipelineCaches, after the driver has merged.
@@ -203,7 +191,7 @@ impl AppCache {
             self.holds_earlier_runs.store(true, Ordering::Release);
         }
         self.blobs.merge_from(&source.blobs);
-        for (key, shaders) in source.beside.keys() {
+        for (key, shaders) in source.beside.pending() {
             if let Some(kept) = source.kept(&key) {
                 self.compiled().insert(key, kept);
             }

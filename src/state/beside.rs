@@ -23,8 +23,9 @@ pub struct Beside {
     // Translators make a cache for one pipeline: the first key needs no map, and costs no allocation.
     first: OnceLock<(Key, ShaderSet)>,
     first_is_in: AtomicBool,
+    /// The first key is in the driver's object as well.
+    first_is_inside: AtomicBool,
     further: OnceLock<Box<Further>>,
-    fruitless: AtomicU32,
     /// A cache of the layer's with their artifacts, as far as somebody looked for a pipeline among them.
     pub companion: RwLock<Option<Companion>>,
 }
@@ -85,14 +86,23 @@ impl Beside {
         true
     }
 
-    /// Whether a pipeline of this key was.
+    /// A pipeline of this key was made inside the empty cache, before any was made beside it.
+    pub fn note_inside(&self, key: &Key, shaders: &ShaderSet) {
+        match self.first.set((*key, shaders.clone())) {
+            Ok(()) => self.first_is_inside.store(true, Ordering::Release),
+            // Another thread has made one beside it meanwhile: it is there twice.
+            Err(_) => _ = self.note(key, shaders),
+        }
+    }
+
+    /// Whether a pipeline of this key was made beside the cache, or is the one inside.
     pub fn contains(&self, key: &Key) -> bool {
         self.first.get().is_some_and(|(first, _)| first == key)
             || self.further.get().is_some_and(|further| further.keys.pin().get(key).is_some())
     }
 
-    /// Every key, in the order of first use.
-    pub fn keys(&self) -> Vec<(Key, ShaderSet)> {
+    /// Every key that the driver's object need not have, in the order of first use.
+    pub fn pending(&self) -> Vec<(Key, ShaderSet)> {
         let mut keys: Vec<(u32, Key, ShaderSet)> = Vec::new();
         if let Some(further) = self.further.get() {
             let all = further.keys.pin();
@@ -100,7 +110,8 @@ impl Beside {
         }
         sort::by_key(&mut keys, |(order, ..)| *order);
         let further = keys.into_iter().map(|(_, key, shaders)| (key, shaders));
-        self.first.get().cloned().into_iter().chain(further).collect()
+        let first = self.first.get().filter(|_| !self.first_is_inside.load(Ordering::Acquire));
+        first.cloned().into_iter().chain(further).collect()
     }
 
     /// Whether each of these shaders was met, and whether the companion lacks an artifact that may fit. Drivers that
@@ -155,22 +166,6 @@ impl Beside {
                 }
             }
         }
-    }
-
-    /// So many artifacts were put into the companion, and a pipeline was found there or not. Where hundreds of keys of
-    /// the same shaders are the driver's, too, there is nothing to find.
-    pub fn note_fill(&self, merged: u32) {
-        self.fruitless.fetch_add(merged, Ordering::Relaxed);
-    }
-
-    /// A pipeline was found in the companion.
-    pub fn note_find(&self) {
-        self.fruitless.store(0, Ordering::Relaxed);
-    }
-
-    /// Whether filling it has brought nothing for too long.
-    pub fn is_fruitless(&self) -> bool {
-        self.fruitless.load(Ordering::Relaxed) >= 256
     }
 
     fn first_has(&self, number: u64) -> bool {
@@ -240,23 +235,26 @@ impl Filled {
         }
     }
 
-    /// Whether a pipeline of exactly these shaders went through it.
-    pub fn has_met_together(&self, shaders: &ShaderSet) -> bool {
-        !shaders.is_unknown() && lock(&self.shaders).contains(&shaders.together())
-    }
-
     /// Whether pipelines of unknown shaders went through it.
-    pub fn may_have_anything(&self) -> bool {
+    fn may_have_anything(&self) -> bool {
         self.anything.load(Ordering::Acquire)
     }
 
-    /// Whether the driver's object can have a pipeline of these shaders.
-    pub fn may_have(&self, shaders: &ShaderSet) -> bool {
+    /// Whether the driver's object can have a pipeline of these shaders. `as_a_whole`: such a driver keeps no entry for
+    /// each shader, so it must have met them in one pipeline.
+    pub fn may_have(&self, shaders: &ShaderSet, as_a_whole: bool) -> bool {
         if self.may_have_anything() {
             return true;
         }
+        if shaders.is_unknown() {
+            return false;
+        }
         let met = lock(&self.shaders);
-        !shaders.is_unknown() && shaders.numbers().iter().all(|number| met.contains(number))
+        if as_a_whole {
+            met.contains(&shaders.together())
+        } else {
+            shaders.numbers().iter().all(|number| met.contains(number))
+        }
     }
 }
 
@@ -314,9 +312,24 @@ mod tests {
         for key in [2, 1, 3] {
             assert!(beside.note(&[key; 32], &shaders) && !beside.note(&[key; 32], &shaders));
         }
-        let keys: Vec<Key> = beside.keys().into_iter().map(|(key, _)| key).collect();
+        let keys: Vec<Key> = beside.pending().into_iter().map(|(key, _)| key).collect();
         assert_eq!(keys, [[2; 32], [1; 32], [3; 32]]);
         assert!(beside.contains(&[1; 32]) && !beside.contains(&[4; 32]));
+    }
+
+    #[test]
+    fn what_is_inside_is_not_pending_and_the_companion_gets_it() {
+        let beside = Beside::default();
+        beside.note_inside(&[1; 32], &shaders(&[1]));
+        beside.note(&[2; 32], &shaders(&[1]));
+        assert_eq!(beside.pending().len(), 1);
+        assert!(beside.contains(&[1; 32]));
+        assert_eq!(lacking(&beside, &[1]), [1, 2]);
+        // The call that found the cache empty may end after others.
+        let late = Beside::default();
+        late.note(&[2; 32], &shaders(&[1]));
+        late.note_inside(&[1; 32], &shaders(&[1]));
+        assert_eq!(late.pending().len(), 2);
     }
 
     #[test]
@@ -353,13 +366,10 @@ mod tests {
     fn what_nobody_described_may_be_anything() {
         let filled = Filled::new(false);
         filled.note(&shaders(&[1, 2]));
-        assert!(filled.may_have(&shaders(&[2])) && !filled.may_have(&shaders(&[2, 3])));
-        assert!(filled.has_met_together(&shaders(&[1, 2])) && !filled.has_met_together(&shaders(&[2])));
-        assert!(!filled.may_have(&ShaderSet::default()) && !filled.may_have_anything());
+        assert!(filled.may_have(&shaders(&[2]), false) && !filled.may_have(&shaders(&[2, 3]), false));
+        assert!(filled.may_have(&shaders(&[1, 2]), true) && !filled.may_have(&shaders(&[2]), true));
+        assert!(!filled.may_have(&ShaderSet::default(), false));
         filled.note(&ShaderSet::default());
-        assert!(filled.may_have(&shaders(&[3])) && filled.may_have_anything());
-        assert!(!filled.has_met_together(&shaders(&[3])) && !filled.has_met_together(&ShaderSet::default()));
-        filled.note(&shaders(&[3, 4]));
-        assert!(filled.has_met_together(&shaders(&[3, 4])), "what is known is still noted");
+        assert!(filled.may_have(&shaders(&[3]), true) && filled.may_have(&ShaderSet::default(), true));
     }
 }

@@ -20,7 +20,7 @@ use super::described::{
 use super::device_configuration::DeviceConfiguration;
 use super::device_stats::DeviceStats;
 use super::dispatch::DeviceTable;
-use super::finds::{Finds, WarmDisk};
+use super::estimates::Estimates;
 use super::first_command::FirstCommand;
 use super::instance::{Instance, PhysicalDevice};
 use super::objects::Objects;
@@ -103,17 +103,8 @@ pub struct Device {
     failures: OnceLock<AtomicI64>,
     /// How many threads at a time enter the driver with served calls.
     pub width: Width,
-    /// Whether asking finds pipelines whose shaders the driver has met only in different pipelines.
-    pub mixed_shaders: Finds,
-    /// Whether asking finds anything in a cache that may have anything, because the driver got it in calls that nobody
-    /// has described.
-    pub unknown_contents: Finds,
-    /// Whether asking finds pipelines on the driver's disk of which a cache cannot have the shaders.
-    pub only_on_disk: Finds,
-    /// Whether that disk seems to have what the program asks for.
-    pub warm_disk: WarmDisk,
-    /// Whether asking the driver before the stash finds anything.
-    pub asked_before_stash: Finds,
+    /// What asking the sources of pipelines has brought lately.
+    pub estimates: Estimates,
     /// What begins with the program's first command.
     pub first_command: FirstCommand,
     /// Pipelines that background work has finished.
@@ -215,11 +206,7 @@ impl Device {
             failures: OnceLock::new(),
             null: NullCache { beside: Beside::default(), filled: Filled::new(false) },
             width: Width::new(instance.config.served_width.or(policy.served_width)),
-            mixed_shaders: Finds::default(),
-            unknown_contents: Finds::default(),
-            only_on_disk: Finds::default(),
-            warm_disk: WarmDisk::default(),
-            asked_before_stash: Finds::default(),
+            estimates: Estimates::default(),
             first_command: FirstCommand::default(),
             parked: Parked::default(),
             slow_hits: SlowHits::default(),

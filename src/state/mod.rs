@@ -9,9 +9,8 @@
 //! - [`objects`] live objects by handle; [`described`] modules, layouts, render passes and samplers, described when
 //!   they were created
 //! - [`app_cache`] the program's pipeline caches
-//! - [`loaded_cache`] whether a cache that the program has loaded is asked before the stash
 //! - [`beside`] what was made beside them, or beside VK_NULL_HANDLE
-//! - [`finds`] whether a kind of question to the driver finds anything; [`slow_hits`] what it had, but slowly
+//! - [`estimates`] what asking the sources of pipelines has brought; [`slow_hits`] what the driver had, to be recorded
 //! - [`blobs`] their pending artifacts, told by their bytes
 //! - [`budget`] what may be kept for them
 //! - [`device_configuration`], [`device_structures`] how a device was created, and what of it changes code;
@@ -42,13 +41,12 @@ pub mod device_configuration;
 pub mod device_stats;
 pub mod device_structures;
 pub mod dispatch;
-pub mod finds;
+pub mod estimates;
 pub mod first_command;
 mod identifiers;
 pub mod instance;
 mod known_objects;
 pub mod live_devices;
-pub mod loaded_cache;
 pub mod objects;
 pub mod parked;
 pub mod pipeline_class;

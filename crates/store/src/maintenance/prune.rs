@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::disk::folder::Folder;
+use crate::disk::ops as disk;
 use crate::format::app_name::AppName;
 use crate::format::refusal::OpenError;
 use crate::maintenance::remove;
@@ -57,7 +58,12 @@ pub fn prune(root: &Path, request: &Request<'_>) -> Result<Option<Pruned>, OpenE
         return Err(unreadable(folder.path(), reason));
     }
     for part in survey::part_names(&folder) {
-        let part = folder.sub(&part, false)?;
+        let part = match folder.sub(&part, false) {
+            Ok(part) => part,
+            // Another process removes it as well.
+            Err(error) if error.is_missing() => continue,
+            Err(error) => return Err(error),
+        };
         part.names("").map_err(|source| unreadable(part.path(), source))?;
     }
     match ApplicationFolder::of(&root, name.to_owned()) {
@@ -86,8 +92,7 @@ fn of(root: &Folder, application: &ApplicationFolder, request: &Request<'_>) -> 
     if old.is_empty() {
         return None;
     }
-    // A program that opens it from now on keeps what it has opened, and finds the rest gone.
-    let is_in_use = application.folder.is_held();
+    let is_in_use = is_in_use(&application.folder, request);
     let is_removed = |part: &&PartFolder| request.is_dry_run || !is_in_use && remove::part(part);
     let gone: Vec<_> = old.iter().copied().filter(|part| is_in_use || is_removed(part)).collect();
     let is_whole = is_old && gone.len() == old.len();
@@ -103,13 +108,19 @@ fn of(root: &Folder, application: &ApplicationFolder, request: &Request<'_>) -> 
     })
 }
 
+/// Whether a program has the application open. Where something is to be removed, none opens it from now on until the
+/// folder is closed: it waits, or finds the folder gone and makes another one.
+fn is_in_use(folder: &Folder, request: &Request<'_>) -> bool {
+    if request.is_dry_run { folder.is_held() } else { disk::try_lock(folder).is_err() }
+}
+
 /// An application of which no part is left, but reports or empty folders.
 fn without_parts(root: &Folder, name: &str, request: &Request<'_>) -> Option<Pruned> {
     AppName::of_folder(name)?;
     let folder = root.sub(name, false).ok()?;
     let last_use = last_run(&folder);
     let is_something = last_use > 0 || remove::holds_nothing(&folder);
-    let is_in_use = folder.is_held();
+    let is_in_use = is_in_use(&folder, request);
     // A program that has only begun has stored nothing yet.
     if last_use >= request.used_before || !is_something || is_in_use && last_use == 0 {
         return None;

@@ -1,0 +1,90 @@
+//! What decides about the order of the sources, found out for one request: where a rule takes a source out
+//! (docs/filters.md), it is here.
+
+use super::create_info::CreateInfo;
+use super::order::Facts;
+use super::passed::{Contents, Passed};
+use super::refuse::was_just_refused;
+use super::request::Request;
+use super::{binary, late, record};
+use crate::state::policy::CacheHabit;
+
+/// The facts of a request, and whether the stash knows that the driver answers it with an error.
+pub struct Found {
+    /// What decides about the order.
+    pub facts: Facts,
+    /// The driver has answered this key with an error: it goes down once, as the program made it.
+    pub has_failed: bool,
+}
+
+/// Finds out the facts. `parked_alone`: nothing but what is parked may be handed out.
+pub fn of<I: CreateInfo>(request: &Request<'_, I>, parked_alone: bool) -> Found {
+    let Request { call, pipeline } = request;
+    let (device, passed) = (call.device, call.passed);
+    let forbids_compiling = call.parsed().fails_on_compile_required();
+    // Looked at in any case: what is parked ends the pair of calls, too.
+    let is_repeated = !forbids_compiling && was_just_refused(&pipeline.key, passed);
+    let has_failed = record::has_failed(request);
+    let may_ask = device.cache_control && !has_failed && !is_repeated;
+    let facts = Facts { parked_alone, forbids_compiling, may_ask_companion: may_ask, ..Facts::default() };
+    let can_answer =
+        device.keeps_artifacts() && device.caches_hold(call.class()) && !call.names_code_of_the_layers();
+    let Some(habit) = passed.habit().filter(|_| may_ask && can_answer && !parked_alone) else {
+        return Found { facts, has_failed };
+    };
+    let driver_is_first = device.asks_driver_first(habit);
+    let driver_is_worth_asking = device.estimates.driver(habit).is_worth_asking();
+    let asks_for_hits = call.parsed().feedback.is_some() && habit != CacheHabit::None;
+    // The rest is only looked up where it decides.
+    let decides = asks_for_hits || !(driver_is_first && driver_is_worth_asking);
+    let driver_object_may_have = decides && driver_object_may_have(request);
+    let facts = Facts {
+        may_ask_driver: true,
+        driver_is_first,
+        driver_is_worth_asking,
+        driver_object_may_have,
+        answer_is_the_drivers: asks_for_hits && driver_object_may_have && is_stashed_elsewhere(request),
+        recording_finds_disk: decides && recording_finds_disk(request),
+        questions_are_dear: device.policy.free_recording,
+        ..facts
+    };
+    Found { facts, has_failed }
+}
+
+/// Whether the driver may have put a pipeline of these shaders into the driver's object of the cache that the program
+/// passed.
+fn driver_object_may_have<I: CreateInfo>(request: &Request<'_, I>) -> bool {
+    let Request { call, pipeline } = request;
+    let filled = match call.passed {
+        Passed::Null => &call.device.null.filled,
+        Passed::Known { contents: Contents::Nothing, .. } | Passed::Unknown(_) => return false,
+        Passed::Known { cache, .. } => &cache.filled,
+    };
+    filled.may_have(&pipeline.shaders, call.keeps_whole())
+}
+
+/// Whether the stash would serve a pipeline that is no pending entry of the program's cache: the layer cannot tell
+/// whether that cache would have it.
+fn is_stashed_elsewhere<I: CreateInfo>(request: &Request<'_, I>) -> bool {
+    let Request { call, pipeline: described } = request;
+    let is_pending = call.passed.known().is_none_or(|cache| cache.holds(&described.key));
+    !is_pending && call.device.stored().is_some_and(|stored| stored.has_artifact(&described.key))
+}
+
+/// Whether a call that compiles through a cache of the layer's, or through the program's empty one, finds what the
+/// driver's disk has, and takes no longer than the program's own would.
+fn recording_finds_disk<I: CreateInfo>(request: &Request<'_, I>) -> bool {
+    let call = &request.call;
+    let policy = &call.device.policy;
+    match call.passed {
+        // A pipeline of which binaries are captured does not come from the driver's cache (contract 5.5).
+        Passed::Null => policy.free_recording && !binary::applies(call),
+        Passed::Known { contents: Contents::Nothing | Contents::SameBatch, .. } => true,
+        // Where the driver's disk is dear beside a cache, the call that records reads all shaders there, and the
+        // program's own only those that its cache has not met; then workers record it later.
+        Passed::Known { .. } => {
+            policy.free_recording || policy.dear_disk_beside_cache && !late::is_recorded_by_workers(request)
+        }
+        Passed::Unknown(_) => true,
+    }
+}
