@@ -8,7 +8,7 @@
 //! - `hooks` the intercepted commands, one file per group of commands; `prewarm` the worker of `vkstash prewarm`; `api`
 //!   the C API
 //! - [`background`] work ahead of the program's requests
-//! - `resolve` the ladder, one file per rung
+//! - `serve` what a creation call is answered with, one file for each source
 //! - `state` what is known of live instances, devices and their objects
 //! - `loader` the loader's interface; `pipeline_binary` an extension newer than the bindings
 //! - [`recipe`] model, capture, key and rebuild of pipelines, module identities
@@ -35,7 +35,7 @@ pub mod recipe;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test may panic")]
 mod registry;
-mod resolve;
+mod serve;
 #[cfg(test)]
 #[path = "../layer-tests/src/skip.rs"]
 mod skip;

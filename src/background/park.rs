@@ -17,7 +17,7 @@ use super::{memory, order, processors, spare};
 use crate::faults;
 use crate::guard::contained;
 use crate::recipe::rebuild::{Limits, RebuildError};
-use crate::resolve::late;
+use crate::serve::late;
 use crate::state::device::{Device, IdentifierMode};
 use crate::state::parked::Finished;
 use crate::state::plan::Plan;

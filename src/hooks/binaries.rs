@@ -8,8 +8,8 @@ use crate::guard::guard;
 use crate::hooks::inert::pass;
 use crate::pipeline_binary::{self as api, PIPELINE_CREATE_INFO, PipelineCreateInfo};
 use crate::recipe::chain::{self, Arena};
-use crate::resolve::create_info::{CreateInfo, Creation};
-use crate::resolve::modules::{StoredModules, Stripped, without_identifiers};
+use crate::serve::create_info::{CreateInfo, Creation};
+use crate::serve::modules::{StoredModules, Stripped, without_identifiers};
 use crate::state::device::Device;
 use crate::state::live_devices;
 

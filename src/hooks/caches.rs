@@ -7,7 +7,7 @@ use ash::vk;
 
 use crate::guard::{guard, tls_destroyed};
 use crate::hooks::inert::pass;
-use crate::resolve::{app_data, companion};
+use crate::serve::{app_data, companion};
 use crate::state::app_cache::AppCache;
 use crate::state::cache_data::HEADER_SIZE;
 use crate::state::device::Device;

@@ -1,4 +1,4 @@
-//! The creation calls: batches are taken apart, each create info goes down the ladder, and the results are put
+//! The creation calls: batches are taken apart, each create info is served, and the results are put
 //! together as the specification wants them (contract 3).
 
 use std::time::Instant;
@@ -10,10 +10,10 @@ use crate::faults;
 use crate::guard::{guard, guard_within, tls_destroyed};
 use crate::hooks::inert::pass;
 use crate::recipe::chain::Arena;
-use crate::resolve::call::{self, Answer, Call};
-use crate::resolve::create_info::{CreateInfo, Creation};
-use crate::resolve::passed::{Contents, Passed};
-use crate::resolve::{counts, failed, ladder, refuse};
+use crate::serve::call::{self, Answer, Call};
+use crate::serve::create_info::{CreateInfo, Creation};
+use crate::serve::passed::{Contents, Passed};
+use crate::serve::{counts, failed, refuse, sources};
 use crate::state::app_cache::InCall;
 use crate::state::device::Device;
 use crate::state::live_devices;
@@ -197,7 +197,7 @@ unsafe fn element<I: CreateInfo>(call: &Call<'_, I>) -> Answer {
     call::take_made();
     faults::here("pipeline asked for");
     // SAFETY: the caller's contract.
-    let answer = unsafe { ladder::serve(call) };
+    let answer = unsafe { sources::serve(call) };
     // A driver's callback may create pipelines inside another creation call, which must not take them for its own.
     call::take_made();
     answer

@@ -15,7 +15,7 @@ use crate::recipe::model::Recipe;
 use crate::recipe::rebuild::RebuildError;
 use crate::recipe::rebuild::pipeline::{Info, pipeline};
 use crate::recipe::{check, key};
-use crate::resolve::create_info::{CreateInfo, Creation};
+use crate::serve::create_info::{CreateInfo, Creation};
 use crate::state::stored::Stored;
 use crate::stats::Count;
 use vkstash_store::format::record::{Key, Kind};

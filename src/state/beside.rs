@@ -2,7 +2,7 @@
 //!
 //! None of it reaches the driver's object. So the keys are remembered: their artifacts are pending entries of the
 //! program's cache, whose data has to hold them when it is asked for. A pipeline that the cache would have held by now
-//! is looked for among them before it is compiled (resolve/companion.rs).
+//! is looked for among them before it is compiled (serve/companion.rs).
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};

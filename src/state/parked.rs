@@ -798,7 +798,7 @@ mod tests {
         assert_eq!(refills(3), 2);
     }
 
-    /// What nobody looks up is noted all the same (`resolve/ladder.rs`).
+    /// What nobody looks up is noted all the same (`serve/sources.rs`).
     #[test]
     fn a_program_that_asks_for_more_than_its_last_run_has_more_made() {
         let parked = Parked::default();

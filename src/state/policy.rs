@@ -20,7 +20,7 @@ pub enum CacheHabit {
     Loaded,
 }
 
-/// How the ladder treats a driver.
+/// How a driver is treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
     /// A call with a private cache finds what the driver's disk cache has as quickly as one without. So the driver is

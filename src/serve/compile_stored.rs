@@ -10,7 +10,7 @@ use super::create_info::CreateInfo;
 use super::driver::Nothing;
 use super::modules::StoredModules;
 use super::order::{Source, order};
-use super::outcome::{ArtifactOutcome, Rung};
+use super::outcome::ArtifactOutcome;
 use super::request::Request;
 use super::{compile, driver, facts};
 use crate::recipe::capture::flags::FAIL_ON;
@@ -19,7 +19,7 @@ use crate::stats::Count;
 use vkstash_store::format::record::Kind;
 
 /// Compiles the request. None where the user has not asked for it, the stash lacks a stage's code, or the driver fails:
-/// the program then gets the answer that it would have had without this rung.
+/// the program then gets the answer that it would have had without this setting.
 ///
 /// # Safety
 /// The request's create info is valid, and its stages carry no identifier structures.
@@ -50,14 +50,14 @@ pub unsafe fn compile_stored<I: CreateInfo>(
         let creation = creation.with_flags(0, FAIL_ON, &mut arena)?;
         let request = request.with(&creation);
         // The stash was asked; the driver could not be, before it had the code.
-        let asks_driver = order(&facts::of(&request, false).facts).contains(&Source::Driver);
+        let asks_driver = order(&facts::of(&request, false)).contains(&Source::Driver);
         match asks_driver.then(|| driver::ask(&request)) {
-            Some(Rung::Served(served)) => {
+            Some(Ok(served)) => {
                 served.count(device, false);
                 return Some(served.answer);
             }
-            Some(Rung::Missed(Nothing::Error)) => compile::untouched(&request, false),
-            Some(Rung::Missed(_)) | None => compile::compile(&request, artifact),
+            Some(Err(Nothing::Error)) => compile::untouched(&request, false),
+            Some(Err(_)) | None => compile::compile(&request, artifact),
         }
     };
     if answer.result != vk::Result::SUCCESS {

@@ -1,4 +1,4 @@
-//! Rung 3: from an artifact of the stash.
+//! The stash as a source: from an artifact.
 //!
 //! The driver checks a blob against the driver's key, so a wrong one is a miss and never a wrong pipeline. With
 //! FAIL_ON_COMPILE_REQUIRED a blob that the driver does not take is noticed before anything is compiled.
@@ -10,7 +10,7 @@ use ash::vk;
 use super::call::Answer;
 use super::create_info::CreateInfo;
 use super::offered::Offered;
-use super::outcome::{ArtifactOutcome, Form, Origin, Refused, Rung, Served};
+use super::outcome::{ArtifactOutcome, Form, Origin, Refused, Served};
 use super::private_cache::PrivateCache;
 use super::request::Request;
 use super::{binary, feedback};
@@ -29,21 +29,21 @@ use vkstash_store::part::records::FoundIn;
 pub unsafe fn serve<'a, I: CreateInfo>(
     request: &Request<'a, I>,
     buffer: &mut Vec<u8>,
-) -> Rung<ArtifactOutcome<'a>> {
+) -> Result<Served, ArtifactOutcome<'a>> {
     let Request { call, pipeline } = request;
     let device = call.device;
     let wanted = device.caches_hold(call.class()) || call.parsed().naming.lacks_code;
     if !device.keeps_artifacts() || !wanted {
-        return Rung::Missed(ArtifactOutcome::NotOffered);
+        return Err(ArtifactOutcome::NotOffered);
     }
     if binary::applies(call) {
         // SAFETY: the caller's contract.
         if let Some(served) = unsafe { binary::serve(call, &pipeline.key, buffer) } {
-            return Rung::Served(served);
+            return Ok(served);
         }
     }
     // SAFETY: the request's create info is valid (the caller's contract).
-    unsafe { offer(request, buffer) }.unwrap_or(Rung::Missed(ArtifactOutcome::NotOffered))
+    unsafe { offer(request, buffer) }.unwrap_or(Err(ArtifactOutcome::NotOffered))
 }
 
 /// What the driver made with an artifact.
@@ -66,7 +66,7 @@ pub struct Made {
 unsafe fn offer<'a, I: CreateInfo>(
     request: &Request<'a, I>,
     buffer: &mut Vec<u8>,
-) -> Option<Rung<ArtifactOutcome<'a>>> {
+) -> Option<Result<Served, ArtifactOutcome<'a>>> {
     let Request { call, pipeline } = request;
     let device = call.device;
     // SAFETY: the caller's contract.
@@ -79,10 +79,10 @@ unsafe fn offer<'a, I: CreateInfo>(
                 ArtifactOutcome::ModuleMissing => device.count(Count::ModuleMissing),
                 ArtifactOutcome::NotOffered | ArtifactOutcome::LeftAlone => {}
             }
-            return Some(Rung::Missed(outcome));
+            return Some(Err(outcome));
         }
     };
-    // An error with the layer's cache is no error of the program's call: the next rung asks without it.
+    // An error with the layer's cache is no error of the program's call: the sources that are left are asked without it.
     if answer.result != vk::Result::SUCCESS {
         return None;
     }
@@ -98,7 +98,7 @@ unsafe fn offer<'a, I: CreateInfo>(
     // SAFETY: the driver has filled the program's structure.
     unsafe { put_feedback_right(request, buffer.get(payload::PREFIX..).unwrap_or_default()) };
     let form = Form::Blob(source);
-    Some(Rung::Served(Served { answer, origin: Origin::Stash { confirmed, cost, spent, form } }))
+    Some(Ok(Served { answer, origin: Origin::Stash { confirmed, cost, spent, form } }))
 }
 
 /// Has the driver make the pipeline with the artifact, whose payload is in `buffer` afterwards: that of the device's own

@@ -12,7 +12,7 @@ use crate::stats::{BypassReason, Count};
 /// What the driver had `made` by then, or else what it makes of the program's own create info.
 ///
 /// # Safety
-/// As [`super::ladder::serve`].
+/// As [`super::sources::serve`].
 pub unsafe fn serve<I: CreateInfo>(call: &Call<'_, I>, made: Option<Answer>) -> Answer {
     let answer = match made {
         Some(made) => {

@@ -27,7 +27,7 @@ impl Answer {
     }
 }
 
-/// One creation of a pipeline, as far as it is known before anything is described: all that a rung works with that
+/// One creation of a pipeline, as far as it is known before anything is described: all that the sources work with that
 /// needs no key.
 pub struct Call<'a, I> {
     /// The device.

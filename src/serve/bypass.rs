@@ -1,4 +1,4 @@
-//! Rung 1: what cannot be described goes to the driver unchanged, and a counter says why.
+//! What cannot be described goes to the driver unchanged, and a counter says why.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

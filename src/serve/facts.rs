@@ -9,36 +9,33 @@ use super::request::Request;
 use super::{binary, late, record};
 use crate::state::policy::CacheHabit;
 
-/// The facts of a request, and whether the stash knows that the driver answers it with an error.
-pub struct Found {
-    /// What decides about the order.
-    pub facts: Facts,
-    /// The driver has answered this key with an error: it goes down once, as the program made it.
-    pub has_failed: bool,
-}
-
 /// Finds out the facts. `parked_alone`: nothing but what is parked may be handed out.
-pub fn of<I: CreateInfo>(request: &Request<'_, I>, parked_alone: bool) -> Found {
+pub fn of<I: CreateInfo>(request: &Request<'_, I>, parked_alone: bool) -> Facts {
     let Request { call, pipeline } = request;
     let (device, passed) = (call.device, call.passed);
     let forbids_compiling = call.parsed().fails_on_compile_required();
-    // Looked at in any case: what is parked ends the pair of calls, too.
-    let is_repeated = !forbids_compiling && was_just_refused(&pipeline.key, passed);
-    let has_failed = record::has_failed(request);
-    let may_ask = device.cache_control && !has_failed && !is_repeated;
-    let facts = Facts { parked_alone, forbids_compiling, may_ask_companion: may_ask, ..Facts::default() };
-    let can_answer =
-        device.keeps_artifacts() && device.caches_hold(call.class()) && !call.names_code_of_the_layers();
-    let Some(habit) = passed.habit().filter(|_| may_ask && can_answer && !parked_alone) else {
-        return Found { facts, has_failed };
+    let facts = Facts {
+        parked_alone,
+        has_failed: record::has_failed(request),
+        // Looked at in any case: what is parked ends the pair of calls, too.
+        was_just_refused: !forbids_compiling && was_just_refused(&pipeline.key, passed),
+        may_ask_companion: device.cache_control,
+        forbids_compiling,
+        ..Facts::default()
     };
+    let can_answer = device.cache_control
+        && device.keeps_artifacts()
+        && device.caches_hold(call.class())
+        && !call.names_code_of_the_layers();
+    let is_open = can_answer && !parked_alone && !facts.has_failed && !facts.was_just_refused;
+    let Some(habit) = passed.habit().filter(|_| is_open) else { return facts };
     let driver_is_first = device.asks_driver_first(habit);
     let driver_is_worth_asking = device.estimates.driver(habit).is_worth_asking();
     let asks_for_hits = call.parsed().feedback.is_some() && habit != CacheHabit::None;
     // The rest is only looked up where it decides.
     let decides = asks_for_hits || !(driver_is_first && driver_is_worth_asking);
     let driver_object_may_have = decides && driver_object_may_have(request);
-    let facts = Facts {
+    Facts {
         may_ask_driver: true,
         driver_is_first,
         driver_is_worth_asking,
@@ -47,8 +44,7 @@ pub fn of<I: CreateInfo>(request: &Request<'_, I>, parked_alone: bool) -> Found 
         recording_finds_disk: decides && recording_finds_disk(request),
         questions_are_dear: device.policy.free_recording,
         ..facts
-    };
-    Found { facts, has_failed }
+    }
 }
 
 /// Whether the driver may have put a pipeline of these shaders into the driver's object of the cache that the program

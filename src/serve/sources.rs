@@ -1,4 +1,4 @@
-//! The rungs, one after the other.
+//! The sources of a pipeline, one after the other, and the compile where none has it.
 
 use std::cell::RefCell;
 use std::mem::take;
@@ -10,7 +10,7 @@ use super::counts::count_result;
 use super::create_info::CreateInfo;
 use super::driver::Nothing;
 use super::order::{Source, order};
-use super::outcome::{ArtifactOutcome, Climb, Rung};
+use super::outcome::{ArtifactOutcome, Outcome};
 use super::passed::Passed;
 use super::refuse::{forbid, note_refused, refuse};
 use super::request::{DescribedPipeline, Request};
@@ -124,13 +124,13 @@ unsafe fn climb<I: CreateInfo>(request: &Request<'_, I>, buffer: &mut Vec<u8>) -
             return go_untouched(request, false);
         }
         match without_compiling(request, false, buffer) {
-            Climb::Served(served) => {
+            Outcome::Served(served) => {
                 served.count(call.device, parsed.naming.lacks_code);
                 late::note_found(request, &served);
                 served.answer
             }
-            Climb::GoUntouched { recorded } => go_untouched(request, recorded),
-            Climb::Missed { artifact, driver_has_nothing } => {
+            Outcome::GoUntouched { recorded } => go_untouched(request, recorded),
+            Outcome::Missed { artifact, driver_has_nothing } => {
                 if call.names_code_of_the_layers() {
                     let compiled = compile_stored::compile_stored(request, artifact);
                     compiled.unwrap_or_else(|| refuse(parsed))
@@ -152,8 +152,8 @@ pub unsafe fn without_compiling<'a, I: CreateInfo>(
     request: &Request<'a, I>,
     parked_alone: bool,
     buffer: &mut Vec<u8>,
-) -> Climb<'a> {
-    let facts::Found { facts, has_failed } = facts::of(request, parked_alone);
+) -> Outcome<'a> {
+    let facts = facts::of(request, parked_alone);
     let mut artifact = ArtifactOutcome::NotOffered;
     let mut driver_says = None;
     for source in order(&facts) {
@@ -161,32 +161,20 @@ pub unsafe fn without_compiling<'a, I: CreateInfo>(
         let served = unsafe {
             match source {
                 Source::Parked => parked::take(request),
-                Source::Driver => match driver::ask(request) {
-                    Rung::Served(served) => Some(served),
-                    Rung::Missed(nothing) => {
-                        driver_says = Some(nothing);
-                        None
-                    }
-                },
-                Source::Stash => match artifact::serve(request, buffer) {
-                    Rung::Served(served) => Some(served),
-                    Rung::Missed(outcome) => {
-                        artifact = outcome;
-                        None
-                    }
-                },
+                Source::Driver => driver::ask(request).map_err(|nothing| driver_says = Some(nothing)).ok(),
+                Source::Stash => artifact::serve(request, buffer).map_err(|outcome| artifact = outcome).ok(),
                 Source::Companion if driver_says == Some(Nothing::Error) => None,
                 Source::Companion => companion::ask(request),
             }
         };
         if let Some(served) = served {
-            return Climb::Served(served);
+            return Outcome::Served(served);
         }
     }
-    if has_failed || driver_says == Some(Nothing::Error) {
-        return Climb::GoUntouched { recorded: has_failed };
+    if facts.has_failed || driver_says == Some(Nothing::Error) {
+        return Outcome::GoUntouched { recorded: facts.has_failed };
     }
-    Climb::Missed { artifact, driver_has_nothing: driver_says == Some(Nothing::NotThere) }
+    Outcome::Missed { artifact, driver_has_nothing: driver_says == Some(Nothing::NotThere) }
 }
 
 /// The driver answers this call with an error, or nothing of a cache may stand in: it gets the program's own call.

@@ -15,11 +15,11 @@ use super::bypass::count_bypassed;
 use super::call::Call;
 use super::counts::{count_result, count_unrecorded};
 use super::create_info::{CreateInfo as _, Creation};
-use super::outcome::{ArtifactOutcome, Climb, Origin, Served};
+use super::outcome::{ArtifactOutcome, Origin, Outcome, Served};
 use super::passed::Passed;
 use super::private_cache::PrivateCache;
 use super::request::{DescribedPipeline, Request};
-use super::{feedback, ladder, late, modules, record};
+use super::{feedback, late, modules, record, sources};
 use crate::guard::guard;
 use crate::recipe::capture::stage::Naming;
 use crate::recipe::chain::{Arena, Refusal};
@@ -117,7 +117,7 @@ pub unsafe fn create(
     }
 }
 
-/// The rungs before the one that compiles, for one create info. `base` tells what was had of an earlier one of the same
+/// Asks the sources that need not compile, for one create info. `base` tells what was had of an earlier one of the same
 /// call.
 ///
 /// # Safety
@@ -170,17 +170,17 @@ unsafe fn climb(request: &Request<'_, Info<'_>>, base_is_missing: bool, tried: A
         // Where its base is to be compiled the driver gets both, as the program wrote them. Without cache control a
         // blob that the driver does not take would be compiled here and now.
         let parked_alone = base_is_missing || !device.cache_control;
-        let artifact = match ladder::without_compiling(request, parked_alone, &mut buffer) {
-            Climb::Served(served) => {
+        let artifact = match sources::without_compiling(request, parked_alone, &mut buffer) {
+            Outcome::Served(served) => {
                 let asked = matches!(served.origin, Origin::Stash { .. } | Origin::Parked { .. });
                 late::note_found(request, &served);
                 return Attempt { had: Some(served), asked, ..tried };
             }
-            Climb::GoUntouched { recorded } => {
+            Outcome::GoUntouched { recorded } => {
                 record_recipe(request);
                 return Attempt { untouched: true, failed_before: recorded, ..tried };
             }
-            Climb::Missed { artifact, .. } => artifact,
+            Outcome::Missed { artifact, .. } => artifact,
         };
         record_recipe(request);
         // What the program itself forbids to compile is asked for by the call that goes down. Where a base is missing

@@ -21,7 +21,11 @@ pub enum Source {
 pub struct Facts {
     /// Only what is parked may be handed out.
     pub parked_alone: bool,
-    /// The driver may be asked what its caches have.
+    /// The stash knows that the driver answers this key with an error: it goes down once, as the program made it.
+    pub has_failed: bool,
+    /// The program has just been told that there is nothing, by a call that forbids compiling, and makes it again.
+    pub was_just_refused: bool,
+    /// The driver may be asked what its caches have. It may only where the companion may.
     pub may_ask_driver: bool,
     /// The companion may be asked.
     pub may_ask_companion: bool,
@@ -45,8 +49,10 @@ pub struct Facts {
 pub fn order(facts: &Facts) -> &'static [Source] {
     if facts.parked_alone {
         &[Parked]
+    } else if facts.has_failed || facts.was_just_refused || !facts.may_ask_companion {
+        &[Parked, Stash]
     } else if !facts.may_ask_driver {
-        if facts.may_ask_companion { &[Parked, Stash, Companion] } else { &[Parked, Stash] }
+        &[Parked, Stash, Companion]
     } else if facts.answer_is_the_drivers {
         &[Driver, Parked, Stash, Companion]
     } else if facts.driver_is_first && facts.driver_is_worth_asking {
@@ -76,6 +82,8 @@ mod tests {
     /// A request for which both may be asked, on a driver whose questions are cheap, which is asked first.
     const USUAL: Facts = Facts {
         parked_alone: false,
+        has_failed: false,
+        was_just_refused: false,
         may_ask_driver: true,
         may_ask_companion: true,
         driver_is_first: true,
@@ -156,8 +164,14 @@ mod tests {
                 &[Parked, Stash, Companion],
             ),
             (
-                "no cache control, a key that has failed, or a call that was just refused",
+                "no cache control",
                 Facts { may_ask_driver: false, may_ask_companion: false, ..USUAL },
+                &[Parked, Stash],
+            ),
+            ("a key that has failed", Facts { has_failed: true, ..USUAL }, &[Parked, Stash]),
+            (
+                "the program makes a call again that was just refused",
+                Facts { was_just_refused: true, ..USUAL },
                 &[Parked, Stash],
             ),
             ("a deferred call whose base is missing", Facts { parked_alone: true, ..USUAL }, &[Parked]),
@@ -170,7 +184,7 @@ mod tests {
     /// Every combination of facts.
     #[test]
     fn each_source_is_asked_once_and_only_where_it_may_be() {
-        for bits in 0..1_u32 << 10 {
+        for bits in 0..1_u32 << 12 {
             let is = |bit: u32| bits & 1 << bit != 0;
             let facts = Facts {
                 parked_alone: is(0),
@@ -183,15 +197,16 @@ mod tests {
                 answer_is_the_drivers: is(7),
                 recording_finds_disk: is(8),
                 questions_are_dear: is(9),
+                has_failed: is(10),
+                was_just_refused: is(11),
             };
             let order = order(&facts);
             let count = |source| order.iter().filter(|one| **one == source).count();
             assert_eq!(count(Parked), 1, "{facts:?}");
             assert_eq!(count(Stash), usize::from(!facts.parked_alone), "{facts:?}");
-            assert!(count(Driver) <= usize::from(facts.may_ask_driver && !facts.parked_alone), "{facts:?}");
-            // Whoever asks the driver may forbid compiling, and then the companion may be asked, too.
-            let may_ask_companion = facts.may_ask_companion || facts.may_ask_driver;
-            assert!(count(Companion) <= usize::from(may_ask_companion && !facts.parked_alone), "{facts:?}");
+            let is_open = !(facts.parked_alone || facts.has_failed || facts.was_just_refused);
+            assert!(count(Driver) <= usize::from(facts.may_ask_driver && is_open), "{facts:?}");
+            assert!(count(Companion) <= usize::from(facts.may_ask_companion && is_open), "{facts:?}");
         }
     }
 }

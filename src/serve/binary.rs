@@ -1,4 +1,4 @@
-//! Rung 3 with VK_KHR_pipeline_binary, where it is enabled: instead of a cache blob the driver gets binaries that
+//! The stash as a source with VK_KHR_pipeline_binary, where it is enabled: instead of a cache blob the driver gets binaries that
 //! it gave out itself, and must use them (contract 5.5).
 //!
 //! A blob that does not fit is a miss; a binary that does not fit is a wrong pipeline. So what a binary is stored
@@ -52,7 +52,7 @@ fn stored_under(device: &Device, recipe: &Key) -> Option<Key> {
     Some(key::digest(key::BINARIES, &both))
 }
 
-/// Serves a call from stored binaries. None: the next rung's turn.
+/// Serves a call from stored binaries. None: there are none, or they cannot be used.
 ///
 /// # Safety
 /// The call's create info is valid, and `recipe` is its key.

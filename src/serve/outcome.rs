@@ -1,4 +1,4 @@
-//! What the rungs answer with. Each says what has come of it, and the ladder passes that on to those below.
+//! What the sources of a pipeline answer with.
 
 use std::time::Duration;
 
@@ -106,14 +106,6 @@ impl Served {
     }
 }
 
-/// What a rung says.
-pub enum Rung<M> {
-    /// The pipeline.
-    Served(Served),
-    /// The next rung's turn, which may have to know this.
-    Missed(M),
-}
-
 /// What has become of the artifact that the stash has for a pipeline.
 pub enum ArtifactOutcome<'a> {
     /// There is none, or it could not be offered.
@@ -137,8 +129,8 @@ pub struct Refused<'a> {
     pub refusals: u8,
 }
 
-/// The result of the rungs before the one that compiles.
-pub enum Climb<'a> {
+/// What has come of asking the sources that need not compile.
+pub enum Outcome<'a> {
     /// The pipeline.
     Served(Served),
     /// The driver answers this call with an error: it goes down as the program made it.
@@ -146,7 +138,7 @@ pub enum Climb<'a> {
         /// It has done so in an earlier call, and the stash knows it.
         recorded: bool,
     },
-    /// No rung has the pipeline.
+    /// No source has the pipeline.
     Missed {
         /// What has become of the artifact.
         artifact: ArtifactOutcome<'a>,

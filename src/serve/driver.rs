@@ -11,7 +11,7 @@ use ash::vk;
 use super::call::Answer;
 use super::compile;
 use super::create_info::CreateInfo;
-use super::outcome::{ArtifactOutcome, Origin, Rung, Served};
+use super::outcome::{ArtifactOutcome, Origin, Served};
 use super::refuse::refuse;
 use super::request::Request;
 use crate::recipe::chain::Arena;
@@ -32,14 +32,14 @@ pub enum Nothing {
 ///
 /// # Safety
 /// The request's create info is valid.
-pub unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>) -> Rung<Nothing> {
+pub unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>) -> Result<Served, Nothing> {
     let Request { call, pipeline } = request;
     let (device, passed) = (call.device, call.passed);
     let mut arena = Arena::default();
     let mut creation = *call.creation;
     // SAFETY: the caller's contract; the arena stays on this stack frame.
     if !unsafe { creation.forbid_compiling(&mut arena) } {
-        return Rung::Missed(Nothing::NotAsked);
+        return Err(Nothing::NotAsked);
     }
     let started = Instant::now();
     // SAFETY: the caller's contract, and the copy differs in its flags alone; the arena lives until the call is over.
@@ -48,7 +48,7 @@ pub unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>) -> Rung<Nothing> {
     // The call itself will fail as well: another try with a cache of the layer's would only make it fail twice. An error
     // says nothing of what the driver has.
     if answer.result.as_raw() < 0 {
-        return Rung::Missed(Nothing::Error);
+        return Err(Nothing::Error);
     }
     let has_it = answer.result == vk::Result::SUCCESS;
     // A program may forbid compiling to find out whether the driver has a pipeline. A miss is expected then.
@@ -58,10 +58,10 @@ pub unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>) -> Rung<Nothing> {
         }
     }
     if !has_it {
-        return Rung::Missed(Nothing::NotThere);
+        return Err(Nothing::NotThere);
     }
     passed.mark_filled_with(device, &pipeline.shaders);
-    Rung::Served(Served { answer, origin: Origin::Driver { took } })
+    Ok(Served { answer, origin: Origin::Driver { took } })
 }
 
 /// The program itself forbids compiling: whatever the driver says is the answer. If it has said so already, it is not

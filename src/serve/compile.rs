@@ -1,4 +1,4 @@
-//! Rung 6: the real driver compiles, and what it made is recorded on the way back.
+//! Where no source has the pipeline: the real driver compiles, and what it made is recorded on the way back.
 
 use std::time::{Duration, Instant};
 

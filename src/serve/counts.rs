@@ -1,4 +1,4 @@
-//! What is counted of calls whatever rung answers them.
+//! What is counted of calls whatever answers them.
 
 use std::time::Duration;
 

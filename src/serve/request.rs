@@ -57,7 +57,7 @@ impl<'a> DescribedPipeline<'a> {
     }
 }
 
-/// What every rung works with that looks something up: the call, and what it is about.
+/// What every source works with that looks something up: the call, and what it is about.
 pub struct Request<'a, I> {
     /// The call.
     pub call: Call<'a, I>,
