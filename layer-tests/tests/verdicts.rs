@@ -1,5 +1,4 @@
-//! One odd answer decides nothing for a whole run, and background control does what it says. These tests fail, and are
-//! ignored: what they ask for comes with one planner in place of the heuristics.
+//! One odd answer decides nothing for a whole run, and background control does what it says.
 
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 use std::sync::Arc;
@@ -23,7 +22,6 @@ fn work() -> Work {
 }
 
 #[test]
-#[ignore = "passes with one planner in place of the heuristics"]
 fn one_compile_without_cache_data_does_not_end_recording() {
     on(Driver::Test(json!({})), |scenario, env| {
         for call in 1..=20 {
@@ -84,7 +82,6 @@ fn busy(env: &Env) -> Env {
 }
 
 #[test]
-#[ignore = "passes with one planner in place of the heuristics"]
 fn a_commit_is_complete_when_everything_that_can_be_is_made() {
     scenario(&[("work", work::step), ("commit", commit)], |scenario| {
         let env = scenario.on(Driver::Test(json!({}))).unwrap();
@@ -97,7 +94,6 @@ fn a_commit_is_complete_when_everything_that_can_be_is_made() {
 }
 
 #[test]
-#[ignore = "passes with one planner in place of the heuristics"]
 fn training_shows_something_new_at_first_and_comes_to_an_end() {
     scenario(&[("work", work::step), ("train", train)], |scenario| {
         let env = scenario.on(Driver::Test(json!({}))).unwrap().without_var("VKSTASH_BACKGROUND_WORKERS");
@@ -117,7 +113,6 @@ fn ask(_: &Value) -> Value {
 }
 
 #[test]
-#[ignore = "passes with one planner in place of the heuristics"]
 fn what_the_driver_has_refused_of_a_sibling_is_not_offered_in_the_next_run() {
     scenario(&[("work", work::step), ("ask", ask)], |scenario| {
         let Some(env) = scenario.on(Driver::Radv) else { return };

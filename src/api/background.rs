@@ -2,6 +2,7 @@
 //! written for C.
 
 use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::sessions::call;
 use super::types::{
@@ -13,6 +14,8 @@ use super::types::{
 use crate::background::mode::{self, Action, Event, Mode, ModeError};
 use crate::config;
 use crate::guard;
+use crate::state::process;
+use crate::stats::Count;
 
 fn mode_of(number: u32) -> Option<Mode> {
     Some(match number {
@@ -72,10 +75,11 @@ pub unsafe extern "C" fn vkstash_set_background_mode(
             _ => return VkstashResult::VKSTASH_ERROR_INVALID_ARGUMENT,
         };
         match mode::set(mode, action, event) {
-            Ok(further) => {
+            Ok(()) => {
                 if !further_measurements_desired.is_null() {
+                    let further = u32::from(has_compiled_since());
                     // SAFETY: not NULL, so the caller promises a place for a number, which may be unaligned.
-                    unsafe { further_measurements_desired.write_unaligned(u32::from(further.0)) };
+                    unsafe { further_measurements_desired.write_unaligned(further) };
                 }
                 VkstashResult::VKSTASH_SUCCESS
             }
@@ -83,4 +87,12 @@ pub unsafe extern "C" fn vkstash_set_background_mode(
             Err(ModeError::DeveloperModeNeeded(_)) => VkstashResult::VKSTASH_ERROR_NOT_CURRENTLY_AVAILABLE,
         }
     })
+}
+
+/// Whether drivers have compiled something since this was asked last: running the workload again would show what is had
+/// without that. Nothing is compiled in the steady state.
+fn has_compiled_since() -> bool {
+    static COMPILED: AtomicU64 = AtomicU64::new(0);
+    let compiled = process::sum(&[Count::Compiled, Count::CompiledUnrecorded]);
+    COMPILED.swap(compiled, Ordering::Relaxed) != compiled
 }

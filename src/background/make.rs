@@ -9,7 +9,7 @@ use super::objects::OwnObjects;
 use super::questions::{Questions, Watch};
 use crate::faults;
 use crate::recipe::chain::Arena;
-use crate::recipe::payload::{self, FoundWith};
+use crate::recipe::payload::{self, Failure, FoundWith};
 use crate::serve::call::Answer;
 use crate::serve::create_info::CreateInfo;
 use crate::serve::late::NotRecorded;
@@ -117,7 +117,7 @@ fn is_doubted(stored: &Stored, key: &Key) -> bool {
     let mut record = Vec::new();
     let has_failed = stored.device.has_any(Kind::Failed)
         && stored.device.read(Kind::Failed, key, &mut record)
-        && !matches!(record.as_slice(), [0] | [payload::NOT_RECORDED | payload::REFUSED_TO_WORKERS, ..]);
+        && Failure::of(&record).is_grave();
     has_failed || stored.device.crash_count(key) > 0
 }
 
@@ -130,13 +130,10 @@ fn refusals(stored: &Stored, key: &Key, artifact: &[u8]) -> Option<u8> {
     if !stored.device.has_any(Kind::Failed) || !stored.device.read(Kind::Failed, key, &mut record) {
         return Some(0);
     }
-    match record.as_slice() {
-        [payload::REFUSED_TO_WORKERS, count, of @ ..] => {
-            Some(if artifact.starts_with(of) { *count } else { 0 })
-        }
-        // What background work could not record has an artifact by now.
-        [0] | [payload::NOT_RECORDED, _] => Some(0),
-        _ => None,
+    match Failure::of(&record) {
+        Failure::RefusedToWorkers(count, of) => Some(if artifact.starts_with(of) { count } else { 0 }),
+        // What background work could not record, and what siblings did not have, has an artifact by now.
+        failure => (!failure.is_grave()).then_some(0),
     }
 }
 

@@ -37,10 +37,6 @@ pub enum Event {
     Callback(Box<dyn FnOnce() + Send>),
 }
 
-/// Whether running the workload again would show something new. False in the steady state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FurtherMeasurements(pub bool);
-
 /// Why a mode is not set. Nothing is changed then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ModeError {
@@ -87,7 +83,7 @@ fn write_one(descriptor: &Descriptor) -> Result<(), Errno> {
 ///
 /// A mode of the user's that forbids background work (`VKSTASH_BACKGROUND`, or the settings of the stash) stays in
 /// force.
-pub fn set(mode: Mode, action: Action, event: Option<Event>) -> Result<FurtherMeasurements, ModeError> {
+pub fn set(mode: Mode, action: Action, event: Option<Event>) -> Result<(), ModeError> {
     set_in(pool::of_process(), mode, action, event, is_developer_mode)
 }
 
@@ -113,7 +109,7 @@ pub(super) fn set_in(
     action: Action,
     event: Option<Event>,
     is_developer_mode: impl FnOnce() -> bool,
-) -> Result<FurtherMeasurements, ModeError> {
+) -> Result<(), ModeError> {
     let commits = matches!(action, Action::CommitResults | Action::CommitResultsHighPriority);
     if event.is_some() && !commits {
         return Err(ModeError::EventWithoutCommit);
@@ -139,11 +135,10 @@ pub(super) fn set_in(
             producers.iter().for_each(|producer| producer.commit());
         }
     }
-    let further = producers.iter().any(|producer| producer.wants_measurements());
     let reached = commits.then(|| pool.commit(event.map(Event::signal), is_urgent));
     pool.set_mode(mode, false);
     drop(turn);
     // Not under the lock: a callback may set the mode again.
     pool::signal(reached.flatten());
-    Ok(FurtherMeasurements(further))
+    Ok(())
 }

@@ -438,15 +438,6 @@ impl Producer for AsProducer {
         }
     }
 
-    fn wants_measurements(&self) -> bool {
-        self.device().is_some_and(|device| {
-            let compiled =
-                [Count::Compiled, Count::CompiledUnrecorded].map(|what| device.counters().get(what));
-            let is_unknown = device.parked.plan().is_none_or(Plan::was_surprised);
-            is_unknown || compiled != [0; 2]
-        })
-    }
-
     fn failed(&self) {
         if let Some(device) = self.device() {
             device.count(Count::InternalFailures);
@@ -507,7 +498,7 @@ impl Task for Begin {
         }
         if !is_whole && again < LOOKS_LAST {
             let owner = parker.owner;
-            pool::queue_after(owner, again, Box::new(Begin { parker, again: 2 * again }));
+            pool::go_on_after(owner, again, Box::new(Begin { parker, again: 2 * again }));
         } else {
             device.parked.expect_no_plan(device.counters());
         }
@@ -559,7 +550,7 @@ impl Task for Step {
         let owner = parker.owner;
         match parker.make_next(&device) {
             Some(Duration::ZERO) => pool::queue(owner, Box::new(Step(chain))),
-            Some(pause) => pool::queue_after(owner, pause, Box::new(Step(chain))),
+            Some(pause) => pool::go_on_after(owner, pause, Box::new(Step(chain))),
             None => {}
         }
     }

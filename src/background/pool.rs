@@ -59,10 +59,6 @@ pub trait Producer: Send + Sync {
     fn commit(&self) {}
     /// What was measured so far means nothing any more.
     fn discard(&self) {}
-    /// Whether running the workload again would show something new.
-    fn wants_measurements(&self) -> bool {
-        false
-    }
     /// A task has panicked.
     fn failed(&self) {}
 }
@@ -191,6 +187,11 @@ pub fn queue_after(owner: Owner, delay: Duration, task: Box<dyn Task>) {
     of_process().queue_after(owner, delay, task);
 }
 
+/// The same for the rest of the running task, which pauses: commits that wait for that one wait for the rest.
+pub fn go_on_after(owner: Owner, delay: Duration, task: Box<dyn Task>) {
+    of_process().go_on_after(owner, delay, task);
+}
+
 /// The owner goes away: its queued tasks are cancelled, and its running ones end after the driver call under way, which
 /// this waits for. A task that is in no driver enters none any more, and may still wait for a disk. With the last owner
 /// the workers are told to end ([`join`]). False: a task hangs; what its driver call uses must not be destroyed.
@@ -251,7 +252,12 @@ impl Pool {
 
     pub(super) fn queue_after(&self, owner: Owner, delay: Duration, task: Box<dyn Task>) {
         let at = Instant::now() + delay;
-        self.push(task, |queue, task| queue.push_later(owner.0, task, at));
+        self.push(task, |queue, task| queue.push_later(owner.0, task, at, None));
+    }
+
+    pub(super) fn go_on_after(&self, owner: Owner, delay: Duration, task: Box<dyn Task>) {
+        let (at, by) = (Instant::now() + delay, TASK.get());
+        self.push(task, |queue, task| queue.push_later(owner.0, task, at, by));
     }
 
     fn push(

@@ -86,7 +86,7 @@ pub(super) struct Queue<T, E, O> {
     commits: Vec<Commit<E>>,
     next: Number,
     unfinished: usize,
-    /// Accepted tasks whose time has not come. No commit waits for them.
+    /// Accepted tasks whose time has not come. Commits wait for those that are successors.
     later: Vec<Later<T>>,
     /// New tasks are accepted.
     pub(super) accepts: bool,
@@ -97,6 +97,8 @@ struct Later<T> {
     at: Instant,
     owner: u64,
     task: T,
+    /// Of a successor, which counts as unfinished already.
+    root: Option<Number>,
 }
 
 impl<T, E, O> Queue<T, E, O> {
@@ -133,26 +135,46 @@ impl<T, E, O> Queue<T, E, O> {
     /// Queues a task, or gives it back with the reason. `by`: the running task that queues it as its successor. The
     /// commits that wait for that one wait for the successor, too, and it is accepted where new tasks are not.
     pub(super) fn push(&mut self, owner: u64, task: T, by: Option<Number>) -> Result<(), (T, Cancelled)> {
-        let root = by.and_then(|by| self.running.get(&by)).map(|running| running.root);
-        let is_committed = root.is_some_and(|root| self.commits.iter().any(|commit| root <= commit.last));
-        match self.refuses(owner).filter(|why| !(is_committed && *why == Refused::NotAccepted)) {
-            Some(why) => Err((task, why.into())),
-            None => {
-                self.receive(owner, task, root);
-                Ok(())
-            }
+        let root = self.root_of(by);
+        if let Some(why) = self.refuses_successor(owner, root) {
+            return Err((task, why.into()));
         }
+        root.iter().for_each(|root| self.wait_for_successor(*root));
+        self.receive(owner, task, root);
+        Ok(())
     }
 
-    /// Accepts a task that is received at this time, or gives it back with the reason.
-    pub(super) fn push_later(&mut self, owner: u64, task: T, at: Instant) -> Result<(), (T, Cancelled)> {
-        match self.refuses(owner) {
-            Some(why) => Err((task, why.into())),
-            None => {
-                self.later.push(Later { at, owner, task });
-                Ok(())
-            }
+    /// Accepts a task that is received at this time, or gives it back with the reason. `by` as in [`Queue::push`].
+    pub(super) fn push_later(
+        &mut self,
+        owner: u64,
+        task: T,
+        at: Instant,
+        by: Option<Number>,
+    ) -> Result<(), (T, Cancelled)> {
+        let root = self.root_of(by);
+        if let Some(why) = self.refuses_successor(owner, root) {
+            return Err((task, why.into()));
         }
+        root.iter().for_each(|root| self.wait_for_successor(*root));
+        self.later.push(Later { at, owner, task, root });
+        Ok(())
+    }
+
+    fn root_of(&self, by: Option<Number>) -> Option<Number> {
+        by.and_then(|by| self.running.get(&by)).map(|running| running.root)
+    }
+
+    fn refuses_successor(&self, owner: u64, root: Option<Number>) -> Option<Refused> {
+        let is_committed = root.is_some_and(|root| self.commits.iter().any(|commit| root <= commit.last));
+        self.refuses(owner).filter(|why| !(is_committed && *why == Refused::NotAccepted))
+    }
+
+    /// The task that queues a successor is unfinished itself, so the commits that wait for it still wait.
+    fn wait_for_successor(&mut self, root: Number) {
+        let waiting = self.commits.iter_mut().filter(|commit| root <= commit.last);
+        waiting.for_each(|commit| commit.unfinished += 1);
+        self.unfinished += 1;
     }
 
     fn refuses(&self, owner: u64) -> Option<Refused> {
@@ -163,16 +185,14 @@ impl<T, E, O> Queue<T, E, O> {
         }
     }
 
-    /// `root`: where the task is a successor.
+    /// `root`: where the task is a successor, which counts as unfinished already.
     fn receive(&mut self, owner: u64, task: T, root: Option<Number>) {
         let (number, stop) = (self.next, Arc::default());
-        let root = root.unwrap_or(number);
-        // The task that queues a successor is unfinished itself, so these commits still wait.
-        let waiting = self.commits.iter_mut().filter(|commit| root <= commit.last);
-        waiting.for_each(|commit| commit.unfinished += 1);
-        self.tasks.push_back(Taken { number, root, owner, stop, task });
+        if root.is_none() {
+            self.unfinished += 1;
+        }
+        self.tasks.push_back(Taken { number, root: root.unwrap_or(number), owner, stop, task });
         self.next += 1;
-        self.unfinished += 1;
     }
 
     /// Receives the tasks whose time has come.
@@ -189,7 +209,7 @@ impl<T, E, O> Queue<T, E, O> {
         let (mut due, rest) = self.later.drain(..).partition::<Vec<_>, _>(which);
         self.later = rest;
         sort::by_key(&mut due, |later| later.at);
-        due.into_iter().for_each(|later| self.receive(later.owner, later.task, None));
+        due.into_iter().for_each(|later| self.receive(later.owner, later.task, later.root));
     }
 
     /// The number of queued tasks.
@@ -286,7 +306,7 @@ impl<T, E, O> Queue<T, E, O> {
 
     /// The number of tasks that were neither run nor cancelled yet, with those whose time has not come.
     pub(super) fn pending(&self) -> usize {
-        self.unfinished + self.later.len()
+        self.unfinished + self.later.iter().filter(|later| later.root.is_none()).count()
     }
 
     /// Waits for all unfinished tasks. Gives the event back if there are none.

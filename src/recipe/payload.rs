@@ -75,17 +75,54 @@ pub fn found(payload: &[u8]) -> Option<(Duration, FoundWith)> {
 pub const NOT_RECORDED: u8 = 6;
 /// The same: the driver has refused the artifact of this key to workers.
 pub const REFUSED_TO_WORKERS: u8 = 5;
+/// The same: the driver has refused the artifacts that devices with other features have of this key.
+pub const SIBLINGS_REFUSED: u8 = 7;
 /// What could not be recorded so often is not tried again. Once may be chance.
 pub const MOST_TRIES: u8 = 2;
+
+/// What a failed record says of a key (docs/format.md).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure<'a> {
+    /// The driver answers its call with an error.
+    Error,
+    /// It did so, and does not any more.
+    Past,
+    /// The driver has refused its artifact to workers so often, which begins with these bytes.
+    RefusedToWorkers(u8, &'a [u8]),
+    /// Background work could not record what the driver had so often.
+    NotRecorded(u8),
+    /// The driver has refused the artifacts that devices with other features have of it.
+    SiblingsRefused,
+    /// It has killed a worker of `prewarm`, or this version does not know what it is.
+    Harmful,
+}
+
+impl Failure<'_> {
+    /// Reads a record.
+    pub fn of(record: &[u8]) -> Failure<'_> {
+        match record {
+            [0] => Failure::Past,
+            [1] => Failure::Error,
+            [REFUSED_TO_WORKERS, count, artifact @ ..] => Failure::RefusedToWorkers(*count, artifact),
+            [NOT_RECORDED, count] => Failure::NotRecorded(*count),
+            [SIBLINGS_REFUSED] => Failure::SiblingsRefused,
+            _ => Failure::Harmful,
+        }
+    }
+
+    /// Whether workers leave the key alone: a driver fails with it, or a process has died of it.
+    pub fn is_grave(self) -> bool {
+        matches!(self, Failure::Error | Failure::Harmful)
+    }
+}
 
 /// How often what the driver has of a key could not be recorded, as a failed record says. None: something else is known
 /// of the key, such as that it has killed a worker of `prewarm`.
 pub fn tries(record: &[u8]) -> Option<u8> {
-    match record {
-        [NOT_RECORDED, count] => Some(*count),
-        // It is made again, or its artifact was refused, and is no longer there.
-        [0] | [REFUSED_TO_WORKERS, ..] => Some(0),
-        _ => None,
+    match Failure::of(record) {
+        Failure::NotRecorded(count) => Some(count),
+        // It is made again, or an artifact was refused, and is no longer there.
+        failure => (!failure.is_grave()).then_some(0),
     }
 }
 

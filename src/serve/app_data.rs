@@ -123,7 +123,7 @@ unsafe fn merged(
             keys.insert(*key);
         }
     }
-    Some((all.data_behind(&[])?, keys))
+    Some((all.data_behind(&[]).ok()?, keys))
 }
 
 /// Flushes the pending entries of `source` into the driver's object of a cache that nothing is remembered for.

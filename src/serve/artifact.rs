@@ -14,7 +14,7 @@ use super::outcome::{ArtifactOutcome, Form, Origin, Refused, Served};
 use super::private_cache::PrivateCache;
 use super::request::Request;
 use super::{binary, feedback};
-use crate::recipe::payload;
+use crate::recipe::payload::{self, Failure};
 use crate::state::stored::{Source, Stored};
 use crate::state::width::Width;
 use crate::stats::Count;
@@ -142,7 +142,8 @@ unsafe fn make_of_sibling<'a, I: CreateInfo>(
 ) -> Option<Result<Made, ArtifactOutcome<'a>>> {
     let Request { call, pipeline } = request;
     let stored = call.device.stored()?;
-    let asks_siblings = call.device.policy.siblings.contains(&call.parsed().bind_point);
+    let is_asked = call.device.policy.siblings.contains(&call.parsed().bind_point);
+    let asks_siblings = is_asked && !have_siblings_been_refused(stored, &pipeline.key, buffer);
     let mut next = 0;
     while asks_siblings && next < MOST_SIBLINGS {
         let Some(number) = stored.read_sibling(&pipeline.key, next, buffer) else { break };
@@ -164,8 +165,19 @@ unsafe fn make_of_sibling<'a, I: CreateInfo>(
     }
     if next > 0 {
         stored.note_refused_sibling(&pipeline.key);
+        // Whatever else is known of the key is worth more.
+        if !stored.device.contains(Kind::Failed, &pipeline.key) {
+            stored.device.put(Kind::Failed, &pipeline.key, Box::new([payload::SIBLINGS_REFUSED]));
+        }
     }
     None
+}
+
+/// Whether an earlier run has offered the artifacts of siblings in vain.
+fn have_siblings_been_refused(stored: &Stored, key: &Key, buffer: &mut Vec<u8>) -> bool {
+    stored.device.has_any(Kind::Failed)
+        && stored.device.read(Kind::Failed, key, buffer)
+        && Failure::of(buffer) == Failure::SiblingsRefused
 }
 
 /// How many siblings are looked at for one pipeline, of which the driver may refuse each.

@@ -15,6 +15,7 @@ use super::stopwatch::{Stopwatch, Took};
 use super::{binary, feedback, record};
 use crate::recipe::chain::Arena;
 use crate::recipe::payload;
+use crate::state::cache_data::NoData;
 use crate::state::pipeline_class::PipelineClass;
 use crate::stats::Count;
 
@@ -185,7 +186,7 @@ unsafe fn call_and_record<I: CreateInfo>(
             // SAFETY: the caller's contract; the pipeline was just made.
             let recorded =
                 info.is_some() && unsafe { binary::record_captured(request, answer.pipeline, cost) };
-            device.cache_data_probe.note(call.class(), recorded, false);
+            device.cache_data_probe.note(call.class(), (!recorded).then_some(NoData::Empty), false);
             return (answer, if recorded { Outcome::Recorded } else { Outcome::Unrecorded });
         }
         Source::Nowhere => {
@@ -197,8 +198,8 @@ unsafe fn call_and_record<I: CreateInfo>(
         }
     };
     let beside_its_cache = !matches!(source, Source::Fresh) && call.passed.known().is_some();
-    device.cache_data_probe.note(call.class(), payload.is_some(), beside_its_cache);
-    let Some(payload) = payload else {
+    device.cache_data_probe.note(call.class(), payload.as_ref().err().copied(), beside_its_cache);
+    let Ok(payload) = payload else {
         // SAFETY: the caller's contract.
         unsafe { record::record_alone(request, compiled.then_some(cost)) };
         return (answer, Outcome::Unrecorded);

@@ -436,12 +436,9 @@ fn finish(device: &Device, deferred_call: DeferredCall, result: vk::Result) {
     let DeferredCall { cache, elements, passed, passed_null, refusals, started, pipelines: _ } =
         deferred_call;
     let cost = started.elapsed();
-    let blob = if cache.is_null() || result != vk::Result::SUCCESS {
-        None
-    } else {
-        // SAFETY: a cache of the layer's that the driver is done with.
-        unsafe { device.cache_data.read(cache, &payload::prefix(cost, refusals)) }
-    };
+    let reads = !cache.is_null() && result == vk::Result::SUCCESS;
+    // SAFETY: a cache of the layer's that the driver is done with.
+    let data = reads.then(|| unsafe { device.cache_data.read(cache, &payload::prefix(cost, refusals)) });
     // SAFETY: NULL, or a cache of the layer's that the driver is done with.
     unsafe { device.cache_data.destroy(cache) };
     if let Some(passed) = passed.as_ref().filter(|_| cache.is_null()) {
@@ -451,8 +448,8 @@ fn finish(device: &Device, deferred_call: DeferredCall, result: vk::Result) {
     let count = elements.len();
     if result == vk::Result::SUCCESS && elements.iter().any(|element| element.key.is_some()) {
         device.counters().add(Count::CompileNanos, cost.as_nanos() as u64);
-        if !cache.is_null() {
-            device.cache_data_probe.note(PipelineClass::RayTracing, blob.is_some(), false);
+        if let Some(data) = &data {
+            device.cache_data_probe.note(PipelineClass::RayTracing, data.as_ref().err().copied(), false);
         }
     }
     // Of several it is not known which have failed. That it works later is not noted: the layer's cache may have been
@@ -462,7 +459,7 @@ fn finish(device: &Device, deferred_call: DeferredCall, result: vk::Result) {
             record::note_failure(device, key, *failed_before, result);
         }
     }
-    let blob = blob.filter(|blob| count == 1 || blob.len() * count <= COPIES_LIMIT);
+    let blob = data.and_then(Result::ok).filter(|blob| count == 1 || blob.len() * count <= COPIES_LIMIT);
     let all_there = elements.iter().all(|element| element.made);
     for (index, element) in elements.iter().enumerate() {
         // A driver that says that it has failed has failed, whatever it has written.

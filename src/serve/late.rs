@@ -145,7 +145,7 @@ pub unsafe fn make_again<I: CreateInfo>(
         error => return Err(NotRecorded::Driver(error)),
     }
     let record = || {
-        let payload = cache.data_behind(&payload::prefix(took, 0)).ok_or(NotRecorded::NoData)?;
+        let payload = cache.data_behind(&payload::prefix(took, 0)).map_err(|_| NotRecorded::NoData)?;
         // The program may have had it compiled meanwhile.
         let is_there = stored.device.contains(Kind::Artifact, &pipeline.key);
         let is_kept =

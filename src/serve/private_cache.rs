@@ -2,6 +2,7 @@
 
 use ash::vk;
 
+use crate::state::cache_data::NoData;
 use crate::state::device::Device;
 
 /// A cache that is destroyed when it goes out of scope.
@@ -61,8 +62,8 @@ impl<'a> PrivateCache<'a> {
         (result == vk::Result::SUCCESS).then_some(())
     }
 
-    /// Everything in it, behind `prefix`. None where there is nothing but the header.
-    pub fn data_behind(&self, prefix: &[u8]) -> Option<Vec<u8>> {
+    /// Everything in it, behind `prefix`.
+    pub fn data_behind(&self, prefix: &[u8]) -> Result<Vec<u8>, NoData> {
         // SAFETY: a live cache that only this thread uses.
         unsafe { self.device.cache_data.read(self.handle, prefix) }
     }

@@ -9,7 +9,7 @@ use super::passed::{Contents, Passed};
 use super::request::Request;
 use crate::recipe::capture::stage::{self, Named};
 use crate::recipe::model::Parts;
-use crate::recipe::payload::{self, FoundWith, PREFIX, module_record};
+use crate::recipe::payload::{self, Failure, FoundWith, PREFIX, module_record};
 use crate::state::described::EncodedObject;
 use crate::state::device::Device;
 use crate::state::objects::Objects;
@@ -31,7 +31,7 @@ pub fn has_failed<I>(request: &Request<'_, I>) -> bool {
     device.stored().is_some_and(|stored| {
         device.knows_failures()
             && stored.device.read(Kind::Failed, &request.pipeline.key, &mut payload)
-            && payload == [1]
+            && Failure::of(&payload) == Failure::Error
     })
 }
 

@@ -18,6 +18,15 @@ const GUESS: usize = 64 << 10;
 
 thread_local!(static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) });
 
+/// Why a cache gives no data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoData {
+    /// It holds no pipeline, or not one of this device.
+    Empty,
+    /// It could not be read.
+    Unreadable,
+}
+
 /// The commands of one device that read and destroy caches, and the header that its cache data begins with.
 pub struct CacheData {
     device: vk::Device,
@@ -70,12 +79,11 @@ impl CacheData {
         data.len() > HEADER_SIZE && words.take(4).eq(self.words) && data[16..HEADER_SIZE] == self.uuid
     }
 
-    /// A cache's data behind `prefix`. None where it holds no pipeline, cannot be read, or is not data of this
-    /// device.
+    /// A cache's data behind `prefix`.
     ///
     /// # Safety
     /// The device is alive, and `cache` is a live cache of it that this thread may read now.
-    pub unsafe fn read(&self, cache: vk::PipelineCache, prefix: &[u8]) -> Option<Vec<u8>> {
+    pub unsafe fn read(&self, cache: vk::PipelineCache, prefix: &[u8]) -> Result<Vec<u8>, NoData> {
         // SAFETY: the caller's contract.
         let read = |buffer: &mut Vec<u8>| unsafe { self.read_into(buffer, cache, prefix) };
         let kept = BUFFER.try_with(|buffer| {
@@ -97,10 +105,10 @@ impl CacheData {
         buffer: &mut Vec<u8>,
         cache: vk::PipelineCache,
         prefix: &[u8],
-    ) -> Option<Vec<u8>> {
-        let get = self.get?;
+    ) -> Result<Vec<u8>, NoData> {
+        let get = self.get.ok_or(NoData::Unreadable)?;
         if !memory::lengthen(buffer, GUESS) {
-            return None;
+            return Err(NoData::Unreadable);
         }
         // A cache that other threads fill may grow between two calls.
         for _ in 0..4 {
@@ -111,20 +119,23 @@ impl CacheData {
             let result = unsafe { get(self.device, cache, &mut size, buffer.as_mut_ptr().cast()) };
             match result {
                 vk::Result::SUCCESS => {
-                    let data = buffer.get(..size).filter(|data| self.holds_pipelines(data))?;
-                    return memory::joined(&[prefix, data]);
+                    let data = buffer.get(..size).filter(|data| self.holds_pipelines(data));
+                    return memory::joined(&[prefix, data.ok_or(NoData::Empty)?]).ok_or(NoData::Unreadable);
                 }
                 vk::Result::INCOMPLETE => {}
-                _ => return None,
+                _ => return Err(NoData::Unreadable),
             }
             // SAFETY: the caller's contract.
-            let size = unsafe { self.size(cache) }.filter(|size| *size > HEADER_SIZE)?;
+            let size = unsafe { self.size(cache) }.ok_or(NoData::Unreadable)?;
+            if size <= HEADER_SIZE {
+                return Err(NoData::Empty);
+            }
             // A size that no memory can be had for is no data.
             if !memory::lengthen(buffer, size) {
-                return None;
+                return Err(NoData::Unreadable);
             }
         }
-        None
+        Err(NoData::Unreadable)
     }
 
     /// Destroys a cache of the layer's.

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use super::cache_data::NoData;
 use super::pipeline_class::PipelineClass;
 
 /// After so many compiles in a row that left no cache data, a driver's caches are taken to hold no pipelines of a
@@ -21,15 +22,15 @@ impl CacheDataProbe {
         self.0[class as usize].load(Ordering::Relaxed) < LIMIT
     }
 
-    /// Whether there was data after a pipeline was compiled. Where the program's own cache went without that pipeline
-    /// (`beside_its_cache`), once without data is enough.
-    pub fn note(&self, class: PipelineClass, has_data: bool, beside_its_cache: bool) {
+    /// Why there was no data after a pipeline was compiled; None: there was some. Where the program's own cache went
+    /// without that pipeline (`beside_its_cache`), an empty cache is enough once. One that could not be read says less.
+    pub fn note(&self, class: PipelineClass, lacks: Option<NoData>, beside_its_cache: bool) {
         let empty = &self.0[class as usize];
-        if has_data {
+        let Some(lacks) = lacks else {
             empty.store(0, Ordering::Relaxed);
             return;
-        }
-        let step = if beside_its_cache { LIMIT } else { 1 };
+        };
+        let step = if beside_its_cache && lacks == NoData::Empty { LIMIT } else { 1 };
         let before = empty.fetch_add(step, Ordering::Relaxed);
         if before < LIMIT && before + step >= LIMIT {
             tracing::info!("the driver's pipeline caches hold nothing of {class:?} pipelines");
@@ -47,12 +48,14 @@ mod tests {
         let probe = CacheDataProbe::default();
         for _ in 0..LIMIT {
             assert!(probe.is_worth_reading(Link));
-            probe.note(Link, false, false);
+            probe.note(Link, Some(NoData::Empty), false);
         }
         assert!(!probe.is_worth_reading(Link) && probe.is_worth_reading(Complete));
-        probe.note(Link, true, false);
+        probe.note(Link, None, false);
         assert!(probe.is_worth_reading(Link), "there was data after all");
-        probe.note(Complete, false, true);
+        probe.note(Complete, Some(NoData::Unreadable), true);
+        assert!(probe.is_worth_reading(Complete), "an error is not an empty cache");
+        probe.note(Complete, Some(NoData::Empty), true);
         assert!(!probe.is_worth_reading(Complete), "once at the program's cost is enough");
     }
 }

@@ -36,6 +36,7 @@ use crate::guard::tls_destroyed;
 use crate::log;
 use crate::recipe::identifier::NativeIdentifier;
 use crate::recipe::model::SCHEMA;
+use crate::recipe::payload::Failure;
 use crate::stats::{Count, Counters};
 use vkstash_store::base::util::lock;
 use vkstash_store::forks as fork;
@@ -477,7 +478,9 @@ impl Device {
         let Some(stored) = self.stored() else { return false };
         let count = || {
             let mut live = 0;
-            stored.device.for_each(Kind::Failed, &mut |_, payload| live += i64::from(payload == [1]));
+            stored.device.for_each(Kind::Failed, &mut |_, payload| {
+                live += i64::from(Failure::of(payload) == Failure::Error)
+            });
             live
         };
         // What is not read yet may name more of them.

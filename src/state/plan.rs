@@ -34,7 +34,6 @@ pub struct Plan {
     goes_beyond: AtomicBool,
     /// The latest request was for such a key.
     is_beyond: AtomicBool,
-    surprised: AtomicBool,
     rewinds: AtomicUsize,
     /// Held by workers that take keys or go back. Requests never wait for it.
     turn: Mutex<()>,
@@ -146,7 +145,6 @@ impl Plan {
             ahead: AtomicI64::new(0),
             goes_beyond: AtomicBool::new(false),
             is_beyond: AtomicBool::new(false),
-            surprised: AtomicBool::new(false),
             rewinds: AtomicUsize::new(0),
             turn: Mutex::default(),
         }
@@ -255,11 +253,6 @@ impl Plan {
         state.is_some_and(|state| state.load(Ordering::Relaxed) & ASKED == 0)
     }
 
-    /// Whether the program has asked for something that is not in the plan: another run would be planned better.
-    pub fn was_surprised(&self) -> bool {
-        self.surprised.load(Ordering::Relaxed)
-    }
-
     /// Returns no more keys, until it is gone through again.
     pub fn stop(&self) {
         let _turn = lock(&self.turn);
@@ -300,10 +293,7 @@ impl Plan {
     /// The program asks for this key. Work that lies behind the request goes on after it, because the program is
     /// further on than in the earlier run, and comes back at the end: threads may have asked in another order.
     pub fn note_request(&self, key: &Key) -> Met {
-        let Some(&position) = self.positions.get(key) else {
-            self.surprised.store(true, Ordering::Relaxed);
-            return Met::Unknown;
-        };
+        let Some(&position) = self.positions.get(key) else { return Met::Unknown };
         let position = position as usize;
         let state = &self.states[position];
         // Most requests that are not new change nothing that threads share.
@@ -367,9 +357,7 @@ mod tests {
         assert_eq!(plan.note_request(&[6; 32]), Met::NotMade);
         assert_eq!(plan.note_request(&[6; 32]), Met::Again);
         plan.note_request(&[8; 32]);
-        assert!(!plan.was_surprised());
         assert_eq!(plan.note_request(&[77; 32]), Met::Unknown);
-        assert!(plan.was_surprised());
         assert_eq!(plan.next().map(|key| key[0]), Some(9));
         plan.note_request(&[3; 32]);
         assert_eq!(rest(&plan), [1, 2, 4, 5, 7], "what was left behind comes last");

@@ -1,18 +1,18 @@
 //! The modes, the actions, and completion events.
 
 use std::os::fd::{AsFd as _, FromRawFd as _, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock, mpsc};
 
 use super::{Counter, Ends, patient_pool, pool, times, until};
 use crate::background::gate::Gate;
-use crate::background::mode::{Action, Event, FurtherMeasurements, Mode, ModeError, set_in};
+use crate::background::mode::{Action, Event, Mode, ModeError, set_in};
 use crate::background::pool::{Cancelled, Owner, Pool, Producer};
 use crate::config::Background;
 
 const DISABLED: Option<Cancelled> = Some(Cancelled::Disabled);
 
-fn set(pool: &Pool, mode: Mode, action: Action) -> Result<FurtherMeasurements, ModeError> {
+fn set(pool: &Pool, mode: Mode, action: Action) -> Result<(), ModeError> {
     set_in(pool, mode, action, None, || true)
 }
 
@@ -306,7 +306,6 @@ struct Eager {
     ends: Ends,
     told: Counter,
     forgotten: Counter,
-    wants: AtomicBool,
 }
 
 impl Producer for Eager {
@@ -318,16 +317,11 @@ impl Producer for Eager {
     fn discard(&self) {
         self.forgotten.add();
     }
-
-    fn wants_measurements(&self) -> bool {
-        self.wants.load(Ordering::SeqCst)
-    }
 }
 
 fn eager() -> (Arc<Eager>, Owner) {
-    let (counter, wants) = (Counter::default, AtomicBool::new(true));
-    let (ends, told, forgotten) = (Ends::default(), counter(), counter());
-    let eager = Arc::new(Eager { pool: pool(1), owner: OnceLock::new(), ends, told, forgotten, wants });
+    let (ends, told, forgotten) = (Ends::default(), Counter::default(), Counter::default());
+    let eager = Arc::new(Eager { pool: pool(1), owner: OnceLock::new(), ends, told, forgotten });
     let owner = eager.pool.new_owner();
     eager.owner.set(owner).unwrap();
     eager.pool.register(owner, eager.clone());
@@ -353,19 +347,17 @@ fn what_a_commit_causes_is_run_before_work_is_disabled() {
 }
 
 #[test]
-fn measurements_are_forgotten_on_request_and_wanted_until_the_steady_state() {
+fn measurements_are_forgotten_on_request() {
     let (eager, owner) = eager();
-    let further = |action| set(&eager.pool, Mode::Intrusive, action).unwrap();
-    assert_eq!(further(Action::KeepAll), FurtherMeasurements(true));
-    assert_eq!((eager.told.get(), eager.forgotten.get()), (0, 0));
-    assert_eq!(further(Action::DiscardPrevious), FurtherMeasurements(true));
-    assert_eq!((eager.told.get(), eager.forgotten.get()), (0, 1));
-    eager.wants.store(false, Ordering::SeqCst);
-    assert_eq!(further(Action::CommitResults), FurtherMeasurements(false));
-    assert_eq!((eager.told.get(), eager.forgotten.get()), (1, 1));
+    let told_after = |action| {
+        set(&eager.pool, Mode::Intrusive, action).unwrap();
+        (eager.told.get(), eager.forgotten.get())
+    };
+    assert_eq!(told_after(Action::KeepAll), (0, 0));
+    assert_eq!(told_after(Action::DiscardPrevious), (0, 1));
+    assert_eq!(told_after(Action::CommitResults), (1, 1));
     assert!(eager.pool.leave(owner));
-    eager.wants.store(true, Ordering::SeqCst);
-    assert_eq!(further(Action::KeepAll), FurtherMeasurements(false), "nobody is left");
+    assert_eq!(told_after(Action::CommitResults), (1, 1), "nobody is left");
 }
 
 /// The only worker is blocked, so others must have run the rest.
