@@ -92,8 +92,6 @@ struct State {
 struct Worker {
     number: u64,
     handle: JoinHandle<()>,
-    /// For an urgent commit.
-    is_urgent: bool,
     is_idle: bool,
     /// The worker must end.
     told: Arc<AtomicBool>,
@@ -359,7 +357,7 @@ impl Pool {
         let Some(mut state) = shared.lock() else { return event };
         let reached = state.queue.commit(event, is_urgent);
         if is_urgent {
-            shared.start_urgent_workers(&mut state);
+            shared.start_more(&mut state);
         }
         reached
     }
@@ -396,13 +394,6 @@ impl Pool {
         body();
     }
 
-    /// Whether an urgent worker waits for a task.
-    #[cfg(test)]
-    pub(super) fn has_idle_urgent_worker(&self) -> bool {
-        let state = self.0.lock();
-        state.is_some_and(|state| state.workers.iter().any(|worker| worker.is_urgent && worker.is_idle))
-    }
-
     /// The number of workers.
     #[cfg(test)]
     pub(super) fn workers(&self) -> usize {
@@ -430,48 +421,45 @@ impl Shared {
     /// Wakes or starts a worker for a new task. Gives tasks that nobody can run.
     #[must_use]
     fn staff(self: &Arc<Shared>, state: &mut State) -> Vec<Taken<Box<dyn Task>>> {
-        let lasting = state.workers.iter().filter(|worker| !worker.is_urgent).count();
-        let idle = state.workers.iter().filter(|worker| worker.is_idle && !worker.is_urgent).count();
+        let running = state.workers.len();
+        let idle = state.workers.iter().filter(|worker| worker.is_idle).count();
         // One waits for the time of the tasks that are received later.
-        let wanted = state.queue.waiting().max(usize::from(lasting == 0 && state.queue.next_due().is_some()));
-        if idle < wanted && lasting < self.limit && !self.start(state, false) && lasting == 0 {
+        let wanted = state.queue.waiting().max(usize::from(running == 0 && state.queue.next_due().is_some()));
+        if idle < wanted && running < self.limit && !self.start(state) && running == 0 {
             return state.queue.take_all();
         }
-        // Workers of both kinds wait for it, and not each may take the task.
+        // Each may be the one that waits for the time of a task.
         self.work.notify_all();
         Vec::new()
     }
 
-    /// Starts urgent workers for a commit: they also work while the machine is busy. They last until it is done.
-    fn start_urgent_workers(self: &Arc<Shared>, state: &mut State) {
-        let running = state.workers.iter().filter(|worker| worker.is_urgent).count();
+    /// Starts workers beyond the limit for an urgent commit, as many as it has use for beside those that are busy. They
+    /// end when it is done.
+    fn start_more(self: &Arc<Shared>, state: &mut State) {
+        let busy = state.workers.iter().filter(|worker| !worker.is_idle).count();
         let unfinished = state.queue.unfinished_urgent();
         // A task may have more than one successor.
         let useful = if unfinished == 0 { 0 } else { unfinished.max(WORKERS) };
-        let wanted = useful.min(processors::usable().saturating_sub(1).max(1));
-        for _ in running..wanted {
-            if !self.start(state, true) {
+        let wanted = busy + useful.min(processors::usable().saturating_sub(1).max(1));
+        for _ in state.workers.len()..wanted {
+            if !self.start(state) {
                 break;
             }
         }
     }
 
     /// Starts a worker. False: the system refuses it.
-    fn start(self: &Arc<Shared>, state: &mut State, is_urgent: bool) -> bool {
+    fn start(self: &Arc<Shared>, state: &mut State) -> bool {
         // Dropped handles would be fine, too: these threads have nothing left to do.
         state.ended.retain(|ended| !ended.handle.is_finished());
         let number = state.started;
         let [told, has_entered] = [(); 2].map(|()| Arc::<AtomicBool>::default());
         let (shared, my_told, entered) = (self.clone(), told.clone(), has_entered.clone());
-        let name = if is_urgent { "vkstash-urgent" } else { "vkstash-worker" };
-        let Some(handle) =
-            thread::spawn(name, Stack::Drivers, move || shared.work(number, is_urgent, &my_told, &entered))
-        else {
-            return false;
-        };
+        let life = move || shared.work(number, &my_told, &entered);
+        let Some(handle) = thread::spawn("vkstash-worker", Stack::Drivers, life) else { return false };
         self.gate.worker_begins();
         state.started += 1;
-        state.workers.push(Worker { number, handle, is_urgent, is_idle: false, told, has_entered });
+        state.workers.push(Worker { number, handle, is_idle: false, told, has_entered });
         true
     }
 
@@ -486,9 +474,9 @@ impl Shared {
     }
 
     /// The life of a worker.
-    fn work(self: Arc<Shared>, number: u64, is_urgent: bool, told: &AtomicBool, entered: &Arc<AtomicBool>) {
+    fn work(self: Arc<Shared>, number: u64, told: &AtomicBool, entered: &Arc<AtomicBool>) {
         self.gate.begin_worker(entered);
-        contained("a worker", || self.work_until_told(number, is_urgent, told));
+        contained("a worker", || self.work_until_told(number, told));
         // Where it ends in another way than for lack of work.
         if let Some(mut state) = self.lock() {
             self.remove(&mut state, number);
@@ -505,7 +493,7 @@ impl Shared {
         }
     }
 
-    fn work_until_told(self: &Arc<Shared>, number: u64, is_urgent: bool, told: &AtomicBool) {
+    fn work_until_told(self: &Arc<Shared>, number: u64, told: &AtomicBool) {
         let Some(mut state) = self.lock() else { return };
         while !told.load(Ordering::SeqCst) {
             if self.gate.is_ending() {
@@ -514,8 +502,7 @@ impl Shared {
                 return self.cancel(taken, Cancelled::ProcessEnds);
             }
             state.queue.receive_due(Instant::now());
-            let taken = state.take(is_urgent);
-            let next = match taken {
+            let next = match state.queue.take() {
                 Some(taken) => {
                     let is_urgent = state.queue.is_urgent(&taken);
                     drop(state);
@@ -527,10 +514,6 @@ impl Shared {
                     }
                     self.lock()
                 }
-                None if is_urgent && state.queue.unfinished_urgent() == 0 => {
-                    return self.remove(&mut state, number);
-                }
-                None if is_urgent => Some(self.wait_for_urgent_task(state, number)),
                 None => self.wait(state, number),
             };
             match next {
@@ -540,21 +523,12 @@ impl Shared {
         }
     }
 
-    /// Waits for a successor of a running task.
-    fn wait_for_urgent_task<'a>(
-        &self,
-        mut state: MutexGuard<'a, State>,
-        number: u64,
-    ) -> MutexGuard<'a, State> {
-        state.set_idle(number, true);
-        let waited = self.work.wait_timeout(state, IDLE);
-        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        state.set_idle(number, false);
-        state
-    }
-
-    /// Waits for a task. None: there was none for a while.
+    /// Waits for a task. None: there was none for a while, or there are more workers than are wanted.
     fn wait<'a>(&self, mut state: MutexGuard<'a, State>, number: u64) -> Option<MutexGuard<'a, State>> {
+        if state.workers.len() > self.limit && state.queue.unfinished_urgent() == 0 {
+            self.remove(&mut state, number);
+            return None;
+        }
         state.set_idle(number, true);
         // Every worker wakes up when the next task is received, because each may be the one that is needed.
         let due = state.queue.next_due();
@@ -625,12 +599,11 @@ impl Shared {
 
     fn finish(&self, number: u64) {
         let Some(mut state) = self.lock() else { return };
-        let was_urgent = state.queue.unfinished_urgent() > 0;
         let reached = state.queue.finish(number);
-        let is_over = was_urgent && state.queue.unfinished_urgent() == 0;
+        let are_too_many = state.workers.len() > self.limit;
         drop(state);
         self.done.notify_all();
-        if is_over {
+        if are_too_many {
             self.work.notify_all();
         }
         signal(reached);
@@ -649,21 +622,9 @@ impl State {
         self.queue.running(owner.0, TASK.get()).map(Stop::is_in_driver).reduce(|one, other| one || other)
     }
 
-    /// The next task for a worker. What an urgent commit waits for is left to the urgent workers, if there
-    /// are any.
-    fn take(&mut self, is_urgent: bool) -> Option<Taken<Box<dyn Task>>> {
-        if is_urgent {
-            self.queue.take_urgent()
-        } else if self.workers.iter().any(|worker| worker.is_urgent) {
-            self.queue.take_ordinary()
-        } else {
-            self.queue.take()
-        }
-    }
-
-    /// Whether there is no other worker, beside urgent ones.
+    /// Whether there is no other worker.
     fn is_last(&self, number: u64) -> bool {
-        !self.workers.iter().any(|other| other.number != number && !other.is_urgent)
+        !self.workers.iter().any(|other| other.number != number)
     }
 
     fn set_idle(&mut self, number: u64, is_idle: bool) {

@@ -217,25 +217,10 @@ impl<T, E, O> Queue<T, E, O> {
         self.tasks.len()
     }
 
-    /// Takes the first task.
+    /// Takes the first task that an urgent commit waits for, or else the first one.
     pub(super) fn take(&mut self) -> Option<Taken<T>> {
-        self.take_at(0)
-    }
-
-    /// Takes the first task that no urgent commit waits for.
-    pub(super) fn take_ordinary(&mut self) -> Option<Taken<T>> {
-        let position = self.tasks.iter().position(|task| !self.is_urgent(task))?;
-        self.take_at(position)
-    }
-
-    /// Takes the first task that an urgent commit waits for.
-    pub(super) fn take_urgent(&mut self) -> Option<Taken<T>> {
-        let position = self.tasks.iter().position(|task| self.is_urgent(task))?;
-        self.take_at(position)
-    }
-
-    fn take_at(&mut self, position: usize) -> Option<Taken<T>> {
-        let taken = self.tasks.remove(position)?;
+        let urgent = self.tasks.iter().position(|task| self.is_urgent(task));
+        let taken = self.tasks.remove(urgent.unwrap_or(0))?;
         self.note_running(&taken);
         Some(taken)
     }
