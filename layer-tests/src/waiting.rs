@@ -26,7 +26,7 @@ pub fn tasks(trace: &Path, name: &str) -> usize {
 
 /// The threads of this process that are workers of background work.
 pub fn own_workers() -> usize {
-    names_of_threads().filter(|name| ["vkstash-worker", "vkstash-urgent"].contains(&name.trim_end())).count()
+    names_of_threads().filter(|name| name.trim_end() == "vkstash-worker").count()
 }
 
 /// The threads of this process that have not given themselves a name yet: they have that of the thread that has started

@@ -63,7 +63,7 @@ fn reprogrammed(scenario: &Scenario, env: &Env, driver: Value) -> Env {
     scenario.on(Driver::Test(driver)).unwrap().stash(env.stash_folder())
 }
 
-/// Every combination of the properties on which the ladder depends.
+/// Every combination of the properties on which the answer depends.
 fn mixes() -> Vec<Value> {
     let mut all = Vec::new();
     for cache_control in [true, false] {

@@ -1,5 +1,5 @@
-//! The stash as a source with VK_KHR_pipeline_binary, where it is enabled: instead of a cache blob the driver gets binaries that
-//! it gave out itself, and must use them (contract 5.5).
+//! The stash as a source with VK_KHR_pipeline_binary, where that is enabled: instead of a cache blob the driver gets
+//! binaries that it gave out itself, and must use them (contract 5.5).
 //!
 //! A blob that does not fit is a miss; a binary that does not fit is a wrong pipeline. So what a binary is stored
 //! under holds everything about the device, and the driver's key for it, beside the recipe's key.

@@ -249,10 +249,9 @@ fn source<'a, I: CreateInfo>(
     if asked && binary::applies(call) {
         return Source::Captured;
     }
-    match artifact {
-        // Asked once more it would say the same.
-        ArtifactOutcome::Refused(refused) if !forbids => return Source::Refused(refused),
-        _ => {}
+    // A driver that may not compile would refuse it once more.
+    if let (ArtifactOutcome::Refused(refused), false) = (artifact, forbids) {
+        return Source::Refused(refused);
     }
     let private = match call.passed {
         Passed::Known { contents: Contents::Nothing, .. } => return Source::Fresh,

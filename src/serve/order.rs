@@ -37,7 +37,8 @@ pub struct Facts {
     pub forbids_compiling: bool,
     /// The driver's object behind the cache that the program passed may have a pipeline of these shaders.
     pub driver_object_may_have: bool,
-    /// The program asks whether its cache has the pipeline, and what the driver put there may be it.
+    /// The program asks whether its cache has the pipeline. The driver may have put it there, so it answers before the
+    /// stash does.
     pub answer_is_the_drivers: bool,
     /// What the driver has on its disk is found by the call that records at the price of a question.
     pub recording_finds_disk: bool,

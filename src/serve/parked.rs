@@ -1,4 +1,4 @@
-//! The first source: a pipeline that background work has finished before the program asks for it.
+//! Parked pipelines as a source: what background work has finished before the program asks for it.
 //!
 //! The key covers everything that decides the pipeline, its flags included, so the handle is what the program's own
 //! call would have returned (contract 3.8).
