@@ -363,6 +363,10 @@ fn held() -> [usize; 2] {
     ["/proc/self/task", "/proc/self/fd"].map(|folder| fs::read_dir(folder).unwrap().count())
 }
 
+fn holds_no_more_than(first: [usize; 2], now: [usize; 2]) -> bool {
+    now[0] <= first[0] && now[1] <= first[1]
+}
+
 fn iterate(count: &Value) -> Value {
     let life = |round: u64| {
         let instance = instance();
@@ -375,9 +379,9 @@ fn iterate(count: &Value) -> Value {
     life(0);
     let first = held();
     (1..=count.as_u64().unwrap()).for_each(life);
-    // The kernel may list a joined thread for a moment longer.
+    // The kernel may list a joined thread for a moment longer, now as after the first life.
     for _ in 0..100 {
-        if held() == first {
+        if holds_no_more_than(first, held()) {
             break;
         }
         std::thread::sleep(Duration::from_millis(10));
@@ -388,8 +392,13 @@ fn iterate(count: &Value) -> Value {
 #[test]
 fn fifty_iterations_leave_neither_threads_nor_files() {
     khronos::on(&[("iterate", iterate)], |scenario, env| {
+        // The program waits until the writer has ended, however busy the machine is.
+        let env = &env.clone().var("VKSTASH_END_MS", "20000");
         let [first, last] = scenario.run_ok::<[[usize; 2]; 2]>("iterate", env, &50).value;
-        assert_eq!(last, first, "threads and open files after fifty iterations, and after the first");
+        assert!(
+            holds_no_more_than(first, last),
+            "threads and open files: {last:?} after fifty iterations, {first:?} after the first"
+        );
     });
 }
 
