@@ -72,3 +72,39 @@ pub fn is_busy(look: impl FnOnce() -> bool) -> bool {
 pub fn is_busy(look: impl FnOnce() -> bool) -> bool {
     look()
 }
+
+/// Whether memory is scarce, which `look` says, but for a process with VKSTASH_TEST_SCARCE: there it is, from the start
+/// on.
+#[cfg(debug_assertions)]
+pub fn is_memory_scarce(look: impl FnOnce() -> bool) -> bool {
+    is_to_be_scarce() || look()
+}
+
+/// How long until memory is looked at: no time with VKSTASH_TEST_SCARCE.
+#[cfg(debug_assertions)]
+pub fn until_memory(usual: Duration) -> Duration {
+    if is_to_be_scarce() { Duration::ZERO } else { usual }
+}
+
+#[cfg(debug_assertions)]
+fn is_to_be_scarce() -> bool {
+    use std::sync::OnceLock;
+
+    static WANTED: OnceLock<bool> = OnceLock::new();
+
+    *WANTED.get_or_init(|| std::env::var_os("VKSTASH_TEST_SCARCE").is_some())
+}
+
+/// Whether it is.
+#[cfg(not(debug_assertions))]
+#[inline(always)]
+pub fn is_memory_scarce(look: impl FnOnce() -> bool) -> bool {
+    look()
+}
+
+/// That time.
+#[cfg(not(debug_assertions))]
+#[inline(always)]
+pub fn until_memory(usual: Duration) -> Duration {
+    usual
+}

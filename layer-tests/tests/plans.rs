@@ -53,6 +53,36 @@ fn what_is_read_after_the_time_for_opening_is_parked_as_well() {
     });
 }
 
+/// Creates the pipelines once workers have made all of them, and have destroyed them because memory is scarce.
+fn scarce(input: &Value) -> Value {
+    let work: Work = serde_json::from_value(input.clone()).unwrap();
+    let instance = Instance::new(&InstanceOptions::default()).unwrap();
+    let driver = TestDriver::open();
+    let device = Device::new(&instance, &work.device_options()).unwrap();
+    let mut destroyed = 0;
+    until("workers destroy everything", || {
+        let record = driver.take_record();
+        let calls = record["calls"].as_array().unwrap().iter();
+        destroyed += calls.filter(|call| call["command"] == "vkDestroyPipeline").count() as u64;
+        destroyed >= COUNT
+    });
+    serde_json::to_value(work.run(&device)).unwrap()
+}
+
+#[test]
+fn what_waits_is_destroyed_where_memory_is_scarce() {
+    scenario(&[("work", work::step), ("scarce", scarce)], |scenario| {
+        let env = scenario.on(Driver::Test(json!({}))).unwrap();
+        (0..2).for_each(|_| drop(run(scenario, &env, &work())));
+        let env = env.var("VKSTASH_BACKGROUND_WORKERS", "2").var("VKSTASH_TEST_SCARCE", "1");
+        let ended = scenario.run_ok::<Done>("scarce", &env, &work());
+        assert!(ended.value.all_made());
+        let counts = ["parked", "parked_unasked", "released_before", "served", "compiled"];
+        let counts = counts.map(|name| ended.reports.sum(name));
+        assert_eq!(counts, [0, COUNT, COUNT, COUNT, 0], "{:?}", ended.reports.counters());
+    });
+}
+
 /// The pipelines of all jobs together.
 const ALL: u32 = 60;
 /// Those of the small job.

@@ -260,9 +260,7 @@ impl Again for Making<'_> {
         match answer.result {
             // A driver that compiles nothing has it no longer.
             vk::Result::PIPELINE_COMPILE_REQUIRED if way.is_question() => Err(NotMade::FoundNoMore),
-            vk::Result::SUCCESS => {
-                Ok(Finished { pipeline: answer.pipeline, cost, origin, since: Instant::now() })
-            }
+            vk::Result::SUCCESS => Ok(Finished { pipeline: answer.pipeline, cost, origin }),
             result => Err(NotMade::Driver(result)),
         }
     }

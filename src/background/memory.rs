@@ -4,6 +4,7 @@ use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
+use crate::faults;
 use vkstash_store::base::descriptor::read_system_file;
 
 /// The bytes that the process's control groups (cgroups(7), version 2) still allow; the largest number without a limit.
@@ -38,8 +39,10 @@ const SMALL_SHARE: u64 = 10;
 
 /// Whether the machine, or a control group, has little memory left.
 pub fn is_scarce() -> bool {
-    let said = read_system_file(c"/proc/meminfo").unwrap_or_default();
-    is_little(&said) || left_of_groups() < LITTLE
+    faults::is_memory_scarce(|| {
+        let said = read_system_file(c"/proc/meminfo").unwrap_or_default();
+        is_little(&said) || left_of_groups() < LITTLE
+    })
 }
 
 /// What /proc/meminfo says. Where it says nothing, there is enough.

@@ -29,10 +29,8 @@ use vkstash_store::format::record::Key;
 use vkstash_store::part::admission::Admission;
 use vkstash_store::settings::BackgroundMode;
 
-/// How long a finished pipeline waits for the program: a menu may be looked at for a while before the level is loaded.
-const UNASKED_LIMIT: Duration = Duration::from_secs(900);
-/// The same where memory is scarce, which is looked at as often.
-const UNASKED_SCARCE: Duration = Duration::from_secs(20);
+/// How often it is looked whether memory is scarce, while finished pipelines wait for the program.
+const LOOKS_AT_MEMORY: Duration = Duration::from_secs(20);
 /// How many pipelines are made at a time: there are no more workers by default.
 const CHAINS: usize = 2;
 /// Fewer than so many pipelines are made one after the other: starting a thread costs more than making a few.
@@ -59,8 +57,10 @@ struct Parker {
     usual: AtomicU64,
     /// Chains of tasks that make pipelines one after the other.
     chains: AtomicUsize,
-    /// A task is received later that destroys what the program has not asked for.
-    releases: AtomicBool,
+    /// A task is received later that looks whether memory is scarce.
+    looks_at_memory: AtomicBool,
+    /// After so long: [`LOOKS_AT_MEMORY`]. Known from the start, because no thread of the layer may read the environment.
+    until_memory: Duration,
     /// A chain has ended because the plan gave nothing more.
     ran_dry: AtomicBool,
     /// A chain has ended because of that, or because there is no room.
@@ -118,7 +118,8 @@ pub fn start(device: &Arc<Device>) {
         own: OwnObjects::new(device.handle, device.table, traits),
         usual: AtomicU64::new(USUAL.as_nanos() as u64),
         chains: AtomicUsize::new(0),
-        releases: AtomicBool::new(false),
+        looks_at_memory: AtomicBool::new(false),
+        until_memory: faults::until_memory(LOOKS_AT_MEMORY),
         ran_dry: AtomicBool::new(false),
         is_done: AtomicBool::new(false),
         questions: Questions::default(),
@@ -232,19 +233,18 @@ impl Parker {
         self.usual.store(now, Ordering::Relaxed);
     }
 
-    /// Sees to it that what the program does not ask for is destroyed.
-    fn release_after(self: &Arc<Parker>, device: &Device, delay: Duration) {
-        if device.parked.count() > 0 && !self.releases.swap(true, Ordering::SeqCst) {
-            pool::queue_after(self.owner, delay, Box::new(Release(self.clone())));
+    /// Sees to it that what waits is destroyed where memory becomes scarce.
+    fn look_at_memory_later(self: &Arc<Parker>, device: &Device) {
+        if device.parked.count() > 0 && !self.looks_at_memory.swap(true, Ordering::SeqCst) {
+            pool::queue_after(self.owner, self.until_memory, Box::new(LookAtMemory(self.clone())));
         }
     }
 
-    /// Destroys what has waited for long enough.
-    fn release_old(&self, device: &Device) {
-        let limit = if memory::is_scarce() { UNASKED_SCARCE } else { UNASKED_LIMIT };
-        let Some(limit) = Instant::now().checked_sub(faults::time_limit(limit)) else { return };
+    /// Destroys what waits, and has nothing more made.
+    fn give_up(&self, device: &Device) {
         let Some(_in_driver) = gate::enter_driver_of(device, Manners::AfterCalls) else { return };
-        self.release(device, &device.parked.take_older_than(limit));
+        tracing::debug!("memory is scarce: nothing is made ahead any more");
+        self.release(device, &device.parked.give_up());
     }
 
     /// Destroys pipelines that nobody has asked for.
@@ -525,7 +525,7 @@ impl Drop for Chain {
                 device.stored().into_iter().for_each(|stored| stored.device.workers_are_done());
             }
             device.parked.pause();
-            parker.release_after(&device, UNASKED_SCARCE);
+            parker.look_at_memory_later(&device);
             // A request may have come between the plan's answer and the pause.
             let asked_again = parker.ran_dry.swap(false, Ordering::Relaxed) && device.parked.is_due();
             if device.parked.was_replanned() || asked_again {
@@ -558,23 +558,25 @@ impl Task for Step {
     fn cancel(self: Box<Self>, _: Cancelled) {}
 }
 
-/// Destroys what the program has not asked for in time.
-struct Release(Arc<Parker>);
+/// Looks whether memory is scarce.
+struct LookAtMemory(Arc<Parker>);
 
-impl Task for Release {
+impl Task for LookAtMemory {
     fn name(&self) -> &'static str {
-        "release"
+        "memory"
     }
 
     fn run(self: Box<Self>) {
-        let Release(parker) = *self;
-        parker.releases.store(false, Ordering::SeqCst);
+        let LookAtMemory(parker) = *self;
+        parker.looks_at_memory.store(false, Ordering::SeqCst);
         let Some(device) = parker.device.upgrade() else { return };
-        parker.release_old(&device);
-        parker.release_after(&device, UNASKED_SCARCE);
+        if memory::is_scarce() {
+            parker.give_up(&device);
+        }
+        parker.look_at_memory_later(&device);
     }
 
     fn cancel(self: Box<Self>, _: Cancelled) {
-        self.0.releases.store(false, Ordering::SeqCst);
+        self.0.looks_at_memory.store(false, Ordering::SeqCst);
     }
 }

@@ -37,8 +37,6 @@ pub struct Finished {
     pub cost: Duration,
     /// What it was made of.
     pub origin: MadeOf,
-    /// When it was finished.
-    pub since: Instant,
 }
 
 /// What a finished pipeline was made of.
@@ -103,8 +101,6 @@ pub struct Parked {
     begin: OnceLock<Begin>,
     /// The program has created a shader module or a pipeline.
     has_created: AtomicBool,
-    /// When the program last asked for a key of the plan that was new ([`nanos`]); 0: not yet.
-    went_on: AtomicU64,
     /// Nothing is added any more.
     closed: AtomicBool,
 }
@@ -115,13 +111,6 @@ const NO_WORK: u8 = 0;
 const EXPECTED: u8 = 1;
 /// There will be no other plan than there is.
 const SETTLED: u8 = 2;
-
-/// Nanoseconds from the first call in this process, or a little before, to this time.
-fn nanos(at: Instant) -> u64 {
-    static START: OnceLock<Instant> = OnceLock::new();
-    let start = START.get_or_init(|| Instant::now() - Duration::from_nanos(1));
-    u64::try_from(at.saturating_duration_since(*start).as_nanos()).unwrap_or(u64::MAX)
-}
 
 /// Whom a pipeline is made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -332,9 +321,6 @@ impl Parked {
             return None;
         };
         let met = plan.note_request(key);
-        if met.is_new() {
-            self.went_on.fetch_max(nanos(Instant::now()), Ordering::Relaxed);
-        }
         if met.is_new() && !self.refilling.load(Ordering::Relaxed) && self.is_due() && self.resume() {
             if let Some(refill) = self.refill.get() {
                 refill();
@@ -395,28 +381,16 @@ impl Parked {
         taken
     }
 
-    /// Takes out what was finished before this time and not asked for since. The caller destroys it. If the program has
-    /// not gone on with the plan since that time, this is a lull, after which the plan may be gone through again.
-    pub fn take_older_than(&self, limit: Instant) -> Vec<Finished> {
-        let is_old = |entry: &Entry| matches!(&*entry.lock(), Progress::Finished(one) if one.since < limit);
+    /// Memory is scarce: takes out everything that is finished, and nothing more is made. The caller destroys it.
+    pub fn give_up(&self) -> Vec<Finished> {
+        self.plan().into_iter().for_each(Plan::give_up);
+        let is_finished = |entry: &Entry| matches!(&*entry.lock(), Progress::Finished(_));
         let take = |(key, entry): (Key, Arc<Entry>)| {
             let taken = self.end(&mut entry.lock());
             self.remove_this(&key, &entry);
-            if let (Some(_), Some(plan)) = (taken, self.plan()) {
-                plan.note_release(&key);
-            }
             taken
         };
-        let taken: Vec<Finished> = self.those(is_old).into_iter().filter_map(take).collect();
-        if let Some(plan) = self.plan().filter(|_| !taken.is_empty() && self.is_lull(limit)) {
-            plan.rewind();
-        }
-        taken
-    }
-
-    /// Whether the program has not asked for anything new of the plan since this time.
-    fn is_lull(&self, since: Instant) -> bool {
-        self.went_on.load(Ordering::Relaxed) <= nanos(since)
+        self.those(is_finished).into_iter().filter_map(take).collect()
     }
 
     /// Takes everything that is finished, and adds nothing any more. The caller destroys it.
@@ -521,7 +495,7 @@ mod tests {
     fn finished(number: u64) -> Finished {
         let pipeline = vk::Pipeline::from_raw(number);
         let origin = MadeOf::Artifact { bytes: 10, source: Source::Own };
-        Finished { pipeline, cost: Duration::ZERO, origin, since: Instant::now() }
+        Finished { pipeline, cost: Duration::ZERO, origin }
     }
 
     fn park(parked: &Parked, key: u8) -> Option<Finished> {
@@ -532,10 +506,7 @@ mod tests {
     fn a_program_for_which_nothing_is_made_pays_for_no_map() {
         let before = watched::held();
         let parked = Parked::default();
-        assert!(
-            parked.take(&[1; 32], false, &NOBODY).is_none()
-                && parked.take_older_than(Instant::now()).is_empty()
-        );
+        assert!(parked.take(&[1; 32], false, &NOBODY).is_none() && parked.give_up().is_empty());
         assert!(parked.close().is_empty());
         assert_eq!(watched::held(), before);
     }
@@ -595,7 +566,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_room_for_so_many_and_what_is_old_or_left_over_comes_back() {
+    fn there_is_room_for_so_many_and_what_is_given_up_or_left_over_comes_back() {
         let parked = Parked::default();
         let key = |number: usize| {
             let mut key = [0; 32];
@@ -609,16 +580,12 @@ mod tests {
             );
         }
         assert!(parked.begin(&key(MOST), For::AnyCall, USUAL).is_none());
-        let between = Instant::now();
-        let young = parked.take(&key(0), false, &NOBODY).unwrap();
-        assert_eq!(
-            parked
-                .begin(&key(0), For::AnyCall, USUAL)
-                .unwrap()
-                .finish(Finished { since: Instant::now(), ..young }),
-            None
-        );
-        assert_eq!(parked.take_older_than(between).len(), MOST - 1);
+        let taken = parked.take(&key(0), false, &NOBODY).unwrap();
+        let making = parked.begin(&key(1000), For::AnyCall, USUAL);
+        assert!(making.is_none(), "it waits already");
+        let making = parked.begin(&key(0), For::AnyCall, USUAL).unwrap();
+        assert_eq!(parked.give_up().len(), MOST - 1, "but for the one in the making");
+        assert_eq!(making.finish(taken), None);
         let making = parked.begin(&key(1), For::AnyCall, USUAL).unwrap();
         assert_eq!(parked.close().len(), 1);
         assert_eq!(making.finish(finished(1)).map(|one| one.pipeline.as_raw()), Some(1));
@@ -677,9 +644,8 @@ mod tests {
         parked.give_way(true);
         assert_eq!(reasons(&parked, &[3]), [is("no_processor_free", 1)]);
         parked.give_way(false);
-        // The plan goes on behind it.
         let next = || parked.plan().and_then(Plan::next).unwrap()[0];
-        assert_eq!((next(), next(), next(), next()), (4, 5, 6, 7));
+        assert_eq!((next(), next(), next(), next(), next()), (0, 4, 5, 6, 7));
         assert_eq!(park(&parked, 4), None);
         assert_eq!(park(&parked, 5), None);
         parked.plan().unwrap().pass_over(&[7; 32]);
@@ -687,7 +653,7 @@ mod tests {
         let late = parked.begin(&[6; 32], For::AnyCall, Duration::ZERO).unwrap();
         assert_eq!(reasons(&parked, &[6]), [is("asked_first", 1)]);
         drop(late);
-        assert_eq!(parked.take_older_than(Instant::now()).len(), 1);
+        assert_eq!(parked.give_up().len(), 1);
         assert_eq!(reasons(&parked, &[5]), [is("released_before", 1)]);
         parked.note_request_with_allocator(&counters);
         assert_eq!(counters.get(Count::OwnAllocator), 1);
@@ -699,49 +665,6 @@ mod tests {
         first_run.expect_no_plan(&counters);
         assert_eq!(counters.get(Count::NotPlanned), 1);
         assert_eq!(reasons(&first_run, &[2]), [is("not_planned", 1)]);
-    }
-
-    #[test]
-    fn a_plan_is_gone_through_again_after_a_lull_and_not_after_each_release() {
-        let keys = |range: std::ops::Range<u8>| range.map(|number| [number; 32]).collect::<Vec<Key>>();
-        let made = |parked: &Parked, of: usize| {
-            let next = || parked.plan().and_then(Plan::next);
-            let keys: Vec<_> = std::iter::from_fn(next).take(of).map(|key| key[0]).collect();
-            keys.iter().for_each(|key| assert_eq!(park(parked, *key), None));
-            keys
-        };
-        let parked = Parked::default();
-        parked.follow(Plan::new(keys(0..100), 100), true, &NOBODY);
-        for round in 0..10 {
-            // The program leaves out every other one.
-            assert_eq!(made(&parked, 10), (10 * round..10 * round + 10).collect::<Vec<_>>());
-            let before = Instant::now();
-            for key in (0..10).step_by(2) {
-                assert!(parked.take(&[10 * round + key; 32], false, &NOBODY).is_some(), "{round}");
-            }
-            assert_eq!(parked.take_older_than(before).len(), 5, "{round}");
-            assert_eq!(parked.count(), 0);
-        }
-        assert!(!parked.is_in_use() && made(&parked, 100).is_empty(), "each was made once");
-
-        // One lull, in which pipelines are released in several passes, as they were made.
-        let parked = Parked::default();
-        parked.follow(Plan::new(keys(0..100), 100), true, &NOBODY);
-        for pass in 0..8 {
-            let count = if pass == 0 { 60 } else { 0 };
-            assert_eq!(made(&parked, count).len(), count);
-            for key in 0..5 {
-                park(&parked, 60 + 5 * pass + key);
-            }
-            assert_ne!(parked.take_older_than(Instant::now()).len(), 0);
-        }
-        for lull in 0..Plan::REWINDS as u8 - 1 {
-            parked.note_request(&[10 * lull; 32], &NOBODY);
-            assert_eq!(made(&parked, 100), [10 * lull + 1], "the first lull is one");
-            assert_eq!(parked.take_older_than(Instant::now()).len(), 1);
-        }
-        parked.note_request(&[90; 32], &NOBODY);
-        assert_eq!(made(&parked, 100), [91], "after the last lull that counts");
     }
 
     #[test]

@@ -1,12 +1,10 @@
 //! What background work makes ahead of the program's requests, in the order in which earlier runs asked for it.
 //!
 //! At first only what the last run asked for: of many pipelines that all runs together have used, a small job asks for
-//! few. If the program asks for one that the last run did not ask for, more is made, and never more of it ahead than
-//! the program has asked for so far.
+//! few. Of what only earlier runs asked for, no more is made ahead than the program has asked for so far.
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
 use std::collections::HashMap;
-use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicUsize, Ordering};
 
@@ -22,21 +20,19 @@ pub struct Plan {
     /// By position: [`ASKED`], [`RETURNED`], [`AHEAD`], [`RELEASED`] and [`PASSED_OVER`].
     states: Vec<AtomicU8>,
     /// The keys before this position are those of the last run. They are returned without a request.
-    first: AtomicUsize,
-    of_last_run: Cursor,
-    of_others: Cursor,
-    /// Keys of the plan that the program has asked for, since the start or [`Plan::rewind`].
-    requests: AtomicI64,
-    /// Keys of other runs than the last one that were returned, and that the program has not asked for. A request may
-    /// be counted before the return, so it is negative at times.
+    first: usize,
+    /// The position that [`Plan::next`] looks at next.
+    next: AtomicUsize,
+    /// Before that position there are keys that were not returned: the program has gone on to a place behind them, or
+    /// they are to be returned again.
+    skipped: AtomicBool,
+    /// How many keys of other runs than the last one the program has asked for.
+    beyond: AtomicI64,
+    /// How many of these keys were returned, and not asked for. A request may be counted before the return, so it is
+    /// negative at times.
     ahead: AtomicI64,
-    /// The program has asked for a key of another run.
-    goes_beyond: AtomicBool,
-    /// The latest request was for such a key.
-    is_beyond: AtomicBool,
-    rewinds: AtomicUsize,
-    /// Held by workers that take keys or go back. Requests never wait for it.
-    turn: Mutex<()>,
+    /// No more keys are returned. Held by the worker that takes a key or gives one back; requests never wait for it.
+    is_over: Mutex<bool>,
 }
 
 /// What [`Plan::note_request`] finds.
@@ -50,7 +46,7 @@ pub enum Met {
     NotMade,
     /// Nothing could be made of it.
     PassedOver,
-    /// What was made of it is released.
+    /// It was given up, made or not, because memory was scarce.
     Released,
     /// The program has asked for it before.
     Again,
@@ -65,168 +61,99 @@ impl Met {
 
 /// The program has asked for it.
 const ASKED: u8 = 1;
-/// By [`Plan::next`], since the start or [`Plan::rewind`].
+/// By [`Plan::next`].
 const RETURNED: u8 = 2;
 /// It counts in [`Plan::ahead`].
 const AHEAD: u8 = 4;
-/// What was made of it is released, because the program did not ask for it in time.
+/// Memory was scarce, and the program had not asked for it.
 const RELEASED: u8 = 8;
 /// Nothing could be made of it.
 const PASSED_OVER: u8 = 16;
-
-/// How far a part of the keys has been gone through.
-#[derive(Default)]
-struct Cursor {
-    next: AtomicUsize,
-    /// The program has gone on to a place behind keys that were not returned.
-    skipped: AtomicBool,
-}
-
-impl Cursor {
-    /// The next position that `take` accepts. Those that the program has left behind come last.
-    fn next(&self, part: Range<usize>, take: impl Fn(usize) -> bool) -> Option<usize> {
-        loop {
-            let position = self.next.fetch_add(1, Ordering::Relaxed);
-            if position >= part.end {
-                if self.skipped.swap(false, Ordering::Relaxed) {
-                    self.next.store(part.start, Ordering::Relaxed);
-                    continue;
-                }
-                // So that counting on does not come around.
-                self.next.fetch_min(part.end, Ordering::Relaxed);
-                return None;
-            }
-            if take(position) {
-                return Some(position);
-            }
-        }
-    }
-
-    fn has_more(&self, end: usize) -> bool {
-        self.next.load(Ordering::Relaxed) < end || self.skipped.load(Ordering::Relaxed)
-    }
-
-    /// Goes on behind this position.
-    fn go_behind(&self, position: usize) {
-        if self.next.fetch_max(position + 1, Ordering::Relaxed) < position {
-            self.skipped.store(true, Ordering::Relaxed);
-        }
-    }
-
-    fn go_to(&self, position: usize) {
-        self.skipped.store(false, Ordering::Relaxed);
-        self.next.store(position, Ordering::Relaxed);
-    }
-}
 
 impl Plan {
     /// The most keys of a plan, which takes about 100 bytes for each. Large games use tens of thousands in a run.
     pub const MOST: usize = if cfg!(target_pointer_width = "32") { 16_384 } else { 65_536 };
 
-    /// After how many lulls it is gone through again.
-    pub(super) const REWINDS: usize = 3;
-
     /// A plan of these keys; each is in it once. The first so many are those of the last run.
     pub fn new(mut keys: Vec<Key>, first: usize) -> Plan {
         keys.truncate(Plan::MOST);
-        let first = first.min(keys.len());
         let positions = keys.iter().zip(0..).map(|(key, position)| (*key, position)).collect();
         let states = keys.iter().map(|_| AtomicU8::new(0)).collect();
-        let (of_last_run, of_others) = (Cursor::default(), Cursor::default());
-        of_others.go_to(first);
         Plan {
+            first: first.min(keys.len()),
             keys,
             positions,
             states,
-            first: AtomicUsize::new(first),
-            of_last_run,
-            of_others,
-            requests: AtomicI64::new(0),
+            next: AtomicUsize::new(0),
+            skipped: AtomicBool::new(false),
+            beyond: AtomicI64::new(0),
             ahead: AtomicI64::new(0),
-            goes_beyond: AtomicBool::new(false),
-            is_beyond: AtomicBool::new(false),
-            rewinds: AtomicUsize::new(0),
-            turn: Mutex::default(),
+            is_over: Mutex::default(),
         }
     }
 
-    fn first(&self) -> usize {
-        self.first.load(Ordering::Relaxed)
-    }
-
-    /// The next key that the program has not asked for yet. Each is returned once until [`Plan::rewind`]; those that
-    /// the program has left behind come last. None: there is no more, or the program has to ask for more first.
+    /// The next key that the program has not asked for yet: first what follows its latest request, then what it has
+    /// left behind, because its threads may have asked in another order. Each is returned once. None: there is no more,
+    /// or the program has to ask for more first.
     pub fn next(&self) -> Option<&Key> {
-        let _turn = lock(&self.turn);
-        let late_first = self.is_beyond.load(Ordering::Relaxed);
-        let late = || self.may_go_beyond(1).then(|| self.next_of_others()).flatten();
-        let position = match late_first {
-            true => late().or_else(|| self.next_of_last_run()),
-            false => self.next_of_last_run().or_else(late),
-        };
-        self.keys.get(position?)
+        let is_over = lock(&self.is_over);
+        loop {
+            let position = self.next.load(Ordering::Relaxed);
+            let is_there = position < self.end(1) && !*is_over;
+            let is_left = !is_there && self.skipped.swap(false, Ordering::Relaxed);
+            if *is_over || !(is_there || is_left) {
+                return None;
+            }
+            let goes_to = if is_there { position + 1 } else { 0 };
+            // A request may go on to another place meanwhile.
+            let goes = self.next.compare_exchange(position, goes_to, Ordering::Relaxed, Ordering::Relaxed);
+            if goes.is_ok() && is_there && self.take(position) {
+                return self.keys.get(position);
+            }
+        }
     }
 
-    fn next_of_last_run(&self) -> Option<usize> {
-        self.of_last_run.next(0..self.first(), |position| self.take(position, RETURNED))
+    /// Takes a key that is wanted and was not returned.
+    fn take(&self, position: usize) -> bool {
+        let is_of_others = position >= self.first;
+        let returned = if is_of_others { RETURNED | AHEAD } else { RETURNED };
+        let take = |state: u8| (state & (ASKED | RETURNED) == 0).then_some(state | returned);
+        let taken = self.states[position].fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok();
+        if taken && is_of_others {
+            self.ahead.fetch_add(1, Ordering::Relaxed);
+        }
+        taken
     }
 
-    fn next_of_others(&self) -> Option<usize> {
-        let part = self.first()..self.keys.len();
-        let position = self.of_others.next(part, |position| self.take(position, RETURNED | AHEAD))?;
-        self.ahead.fetch_add(1, Ordering::Relaxed);
-        Some(position)
-    }
-
-    /// Whether it is wanted and not returned yet.
-    fn take(&self, position: usize, as_what: u8) -> bool {
-        let take = |state: u8| (state & (ASKED | RETURNED) == 0).then_some(as_what);
-        self.states[position].fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
-    }
-
-    /// Whether the program has asked for as much as is made ahead of it, so many times over.
-    fn may_go_beyond(&self, times: i64) -> bool {
-        let ahead = self.ahead.load(Ordering::Relaxed);
-        self.goes_beyond.load(Ordering::Relaxed) && times * ahead < self.requests.load(Ordering::Relaxed)
+    /// The position behind what may be returned, if the program has to have asked for so many times as much of what the
+    /// last run did not ask for as is made ahead of it.
+    fn end(&self, times: i64) -> usize {
+        let ahead = times * self.ahead.load(Ordering::Relaxed);
+        if ahead < self.beyond.load(Ordering::Relaxed) { self.keys.len() } else { self.first }
     }
 
     /// Whether [`Plan::next`] may return another key now.
     pub fn has_more(&self) -> bool {
-        self.of_last_run.has_more(self.first()) || self.has_more_of_others(1)
+        self.next.load(Ordering::Relaxed) < self.end(1) || self.skipped.load(Ordering::Relaxed)
     }
 
     /// Whether so much may be returned that it is worth waking a worker.
     pub fn is_due(&self) -> bool {
-        self.of_last_run.has_more(self.first()) || self.has_more_of_others(2)
+        let next = self.next.load(Ordering::Relaxed);
+        next < self.end(2) || next < self.first || self.skipped.load(Ordering::Relaxed)
     }
 
     /// How many keys [`Plan::next`] may return now, about.
     pub fn available(&self) -> usize {
-        let of_last_run = self.first().saturating_sub(self.of_last_run.next.load(Ordering::Relaxed));
-        if !self.has_more_of_others(1) {
-            return of_last_run;
-        }
-        let allowed = self.requests.load(Ordering::Relaxed) - self.ahead.load(Ordering::Relaxed);
-        of_last_run.saturating_add(usize::try_from(allowed).unwrap_or_default())
-    }
-
-    fn has_more_of_others(&self, times: i64) -> bool {
-        self.may_go_beyond(times) && self.of_others.has_more(self.keys.len())
+        let of_last_run = self.first.saturating_sub(self.next.load(Ordering::Relaxed));
+        let of_others = self.beyond.load(Ordering::Relaxed) - self.ahead.load(Ordering::Relaxed);
+        of_last_run.saturating_add(usize::try_from(of_others).unwrap_or_default())
     }
 
     /// Nothing is made of this key, which [`Plan::next`] has returned: another one may be made in its place.
     pub fn pass_over(&self, key: &Key) {
-        self.be_no_more_ahead_as(key, PASSED_OVER);
-    }
-
-    /// What was made of this key is released: another one may be made in its place.
-    pub fn note_release(&self, key: &Key) {
-        self.be_no_more_ahead_as(key, RELEASED);
-    }
-
-    fn be_no_more_ahead_as(&self, key: &Key, what: u8) {
         if let Some(&position) = self.positions.get(key) {
-            self.states[position as usize].fetch_or(what, Ordering::Relaxed);
+            self.states[position as usize].fetch_or(PASSED_OVER, Ordering::Relaxed);
             self.be_no_more_ahead(position as usize);
         }
     }
@@ -235,10 +162,10 @@ impl Plan {
     pub fn give_back(&self, key: &Key) {
         let Some(&position) = self.positions.get(key) else { return };
         let position = position as usize;
+        let is_over = lock(&self.is_over);
         self.be_no_more_ahead(position);
         self.states[position].fetch_and(!RETURNED, Ordering::Relaxed);
-        let cursor = if position < self.first() { &self.of_last_run } else { &self.of_others };
-        cursor.skipped.store(true, Ordering::Relaxed);
+        self.skipped.store(!*is_over, Ordering::Relaxed);
     }
 
     fn be_no_more_ahead(&self, position: usize) {
@@ -253,45 +180,24 @@ impl Plan {
         state.is_some_and(|state| state.load(Ordering::Relaxed) & ASKED == 0)
     }
 
-    /// Returns no more keys, until it is gone through again.
+    /// Returns no more keys.
     pub fn stop(&self) {
-        let _turn = lock(&self.turn);
-        self.stop_here();
+        let mut is_over = lock(&self.is_over);
+        *is_over = true;
+        self.skipped.store(false, Ordering::Relaxed);
+        self.next.store(self.keys.len(), Ordering::Relaxed);
     }
 
-    fn stop_here(&self) {
-        self.of_last_run.go_to(self.first());
-        self.of_others.go_to(self.keys.len());
-    }
-
-    /// The program has asked for nothing for a while, and what was returned was destroyed. That was made in vain, and
-    /// is returned again only as far as the program goes on with the plan, and after a few such lulls: while there is
-    /// a plan, every request is described before the driver is asked. Calls without a request between them are one
-    /// lull.
-    pub fn rewind(&self) {
-        let _turn = lock(&self.turn);
-        let is_new =
-            self.requests.swap(0, Ordering::Relaxed) != 0 || self.rewinds.load(Ordering::Relaxed) == 0;
-        if is_new && self.rewinds.fetch_add(1, Ordering::Relaxed) >= Plan::REWINDS {
-            return self.stop_here();
-        }
-        if self.rewinds.load(Ordering::Relaxed) > Plan::REWINDS {
-            return;
-        }
-        self.first.store(0, Ordering::Relaxed);
+    /// Memory is scarce: what the program has not asked for is given up, and no more keys are returned.
+    pub fn give_up(&self) {
+        self.stop();
         for state in &self.states {
-            // Whoever clears the bit counts down, so a request at the same time is counted once.
-            if state.fetch_and(ASKED | RELEASED | PASSED_OVER, Ordering::Relaxed) & AHEAD != 0 {
-                self.ahead.fetch_sub(1, Ordering::Relaxed);
-            }
+            state.fetch_or(RELEASED, Ordering::Relaxed);
         }
-        self.goes_beyond.store(false, Ordering::Relaxed);
-        self.of_last_run.go_to(0);
-        self.of_others.go_to(0);
     }
 
     /// The program asks for this key. Work that lies behind the request goes on after it, because the program is
-    /// further on than in the earlier run, and comes back at the end: threads may have asked in another order.
+    /// further on than in the earlier run.
     pub fn note_request(&self, key: &Key) -> Met {
         let Some(&position) = self.positions.get(key) else { return Met::Unknown };
         let position = position as usize;
@@ -304,23 +210,18 @@ impl Plan {
         if before & ASKED != 0 {
             return Met::Again;
         }
-        self.requests.fetch_add(1, Ordering::Relaxed);
         self.be_no_more_ahead(position);
-        let is_beyond = position >= self.first();
-        self.is_beyond.store(is_beyond, Ordering::Relaxed);
-        if is_beyond {
-            self.goes_beyond.store(true, Ordering::Relaxed);
-            self.of_others.go_behind(position);
-        } else {
-            self.of_last_run.go_behind(position);
+        let is_of_others = position >= self.first;
+        if is_of_others {
+            self.beyond.fetch_add(1, Ordering::Relaxed);
+        }
+        if self.next.fetch_max(position + 1, Ordering::Relaxed) < position {
+            self.skipped.store(true, Ordering::Relaxed);
         }
         match before {
             _ if before & RELEASED != 0 => Met::Released,
             _ if before & PASSED_OVER != 0 => Met::PassedOver,
-            // After going back no key is one of the last run.
-            _ if is_beyond && before & RETURNED == 0 && self.rewinds.load(Ordering::Relaxed) == 0 => {
-                Met::OfOthers
-            }
+            _ if is_of_others && before & RETURNED == 0 => Met::OfOthers,
             _ => Met::NotMade,
         }
     }
@@ -368,7 +269,7 @@ mod tests {
     fn what_could_not_be_made_yet_comes_again() {
         for first in [10, 0] {
             let plan = Plan::new(keys(10), first);
-            (0..10).for_each(|_| _ = plan.note_request(&[9; 32]));
+            plan.note_request(&[9; 32]);
             let taken = plan.next().copied().unwrap();
             plan.give_back(&taken);
             assert!(plan.has_more() && plan.ahead.load(Ordering::Relaxed) == 0);
@@ -395,8 +296,8 @@ mod tests {
         }
         // Another job, which an earlier run did.
         plan.note_request(&[100; 32]);
-        assert!(plan.is_due() && plan.available() == 3);
-        assert_eq!(rest(&plan), [101, 102, 103]);
+        assert!(plan.is_due() && plan.available() == 1);
+        assert_eq!(rest(&plan), [101]);
         plan.note_request(&[150; 32]);
         assert_eq!(rest(&plan), [151], "as many as it has asked for, less those that were made in vain");
     }
@@ -427,8 +328,9 @@ mod tests {
         plan.note_request(&[50; 32]);
         assert_eq!(rest(&plan), [51, 0, 1, 2, 3, 4], "first what follows the latest request");
         plan.note_request(&[0; 32]);
-        plan.note_request(&[1; 32]);
-        assert_eq!(rest(&plan), [52, 53]);
+        assert_eq!(rest(&plan), []);
+        plan.note_request(&[60; 32]);
+        assert_eq!(rest(&plan), [61]);
     }
 
     #[test]
@@ -446,52 +348,18 @@ mod tests {
     }
 
     #[test]
-    fn what_was_destroyed_unasked_is_made_again_only_as_far_as_the_program_comes_to_it() {
-        let plan = Plan::new(keys(100), 80);
-        assert_eq!(rest(&plan).len(), 80);
-        plan.note_request(&[0; 32]);
-        for round in 0..Plan::REWINDS as u8 {
-            plan.rewind();
-            assert!(!plan.has_more() && plan.next().is_none());
-            assert_eq!(plan.note_request(&[10 * round + 10; 32]), Met::NotMade);
-            assert_eq!(rest(&plan), [10 * round + 11]);
-            plan.note_request(&[10 * round + 11; 32]);
-            assert_eq!(rest(&plan), [10 * round + 12, 10 * round + 13]);
-        }
-        plan.rewind();
-        plan.note_request(&[70; 32]);
-        assert!(!plan.has_more() && rest(&plan).is_empty(), "it has had its chances");
-    }
-
-    /// A worker or a request may stop between the bit of a key and the count.
-    #[test]
-    fn going_back_between_a_bit_and_its_count_counts_each_key_once() {
-        let plan = Plan::new(keys(100), 0);
-        assert!(plan.take(7, RETURNED | AHEAD));
-        plan.rewind();
-        plan.ahead.fetch_add(1, Ordering::Relaxed);
-        assert_eq!(plan.ahead.load(Ordering::Relaxed), 0, "a worker that takes a key");
-
-        assert!(plan.take(8, RETURNED | AHEAD));
-        plan.ahead.fetch_add(1, Ordering::Relaxed);
-        assert_ne!(plan.states[8].fetch_and(!AHEAD, Ordering::Relaxed) & AHEAD, 0);
-        plan.rewind();
-        plan.ahead.fetch_sub(1, Ordering::Relaxed);
-        assert_eq!(plan.ahead.load(Ordering::Relaxed), 0, "a request for it");
-    }
-
-    #[test]
-    fn a_plan_that_is_stopped_gives_nothing_until_it_starts_again() {
+    fn a_plan_that_is_stopped_gives_nothing() {
         for first in [10, 2] {
             let plan = Plan::new(keys(10), first);
+            let taken = plan.next().copied().unwrap();
             plan.note_request(&[4; 32]);
             plan.stop();
             assert!(!plan.has_more() && plan.next().is_none());
-            plan.note_request(&[5; 32]);
-            assert!(!plan.has_more() && plan.next().is_none());
-            plan.rewind();
-            plan.note_request(&[6; 32]);
-            assert_eq!(rest(&plan), [7]);
+            plan.give_back(&taken);
+            assert_eq!(plan.note_request(&[5; 32]), if first == 2 { Met::OfOthers } else { Met::NotMade });
+            assert!(!plan.has_more() && !plan.is_due() && plan.next().is_none());
+            plan.give_up();
+            assert_eq!(plan.note_request(&[6; 32]), Met::Released);
         }
     }
 

@@ -9,7 +9,7 @@ const REASONS: [(Count, &str); 7] = [
     (Count::AskedFirst, "asked for before a worker came to them"),
     (Count::NoProcessorFree, "asked for while no processor was free"),
     (Count::NotKept, "not kept yet"),
-    (Count::ReleasedBefore, "given up, because the program asked late"),
+    (Count::ReleasedBefore, "given up, because memory was scarce"),
     (Count::AskedAgain, "asked for again"),
     (Count::OwnAllocator, "with an allocator of the program's"),
 ];
