@@ -36,12 +36,22 @@ pub fn here(_: &str) {}
 /// suites count, is the same on a machine whose processors are all busy.
 #[cfg(debug_assertions)]
 pub fn time_limit(usual: Duration) -> Duration {
+    if is_unhurried() { Duration::from_secs(600) } else { usual }
+}
+
+/// A time that something has taken, unless VKSTASH_TEST_UNHURRIED is set.
+#[cfg(debug_assertions)]
+pub fn measured(took: Duration) -> Option<Duration> {
+    (!is_unhurried()).then_some(took)
+}
+
+#[cfg(debug_assertions)]
+fn is_unhurried() -> bool {
     use std::sync::OnceLock;
 
     static IS_UNHURRIED: OnceLock<bool> = OnceLock::new();
 
-    let is_unhurried = *IS_UNHURRIED.get_or_init(|| std::env::var_os("VKSTASH_TEST_UNHURRIED").is_some());
-    if is_unhurried { Duration::from_secs(600) } else { usual }
+    *IS_UNHURRIED.get_or_init(|| std::env::var_os("VKSTASH_TEST_UNHURRIED").is_some())
 }
 
 /// The limit.
@@ -49,6 +59,13 @@ pub fn time_limit(usual: Duration) -> Duration {
 #[inline(always)]
 pub fn time_limit(usual: Duration) -> Duration {
     usual
+}
+
+/// That time.
+#[cfg(not(debug_assertions))]
+#[inline(always)]
+pub fn measured(took: Duration) -> Option<Duration> {
+    Some(took)
 }
 
 /// Whether the machine is busy, which `look` says: as VKSTASH_TEST_BUSY has it (0 or 1), and not where

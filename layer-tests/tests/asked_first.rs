@@ -160,6 +160,28 @@ fn a_driver_that_is_asked_first_is_hardly_asked_for_what_it_never_has() {
     });
 }
 
+/// A run need not find out what the last one has, and finds out when it is true no longer.
+#[test]
+fn questions_in_vain_are_remembered_by_the_next_run_until_one_is_not() {
+    scenario(STEPS, |scenario| {
+        let env = on(scenario, json!({ "driver_id": 3, "driver_version": 1 }));
+        let record = scenario.folder().join("record");
+        let recorded = env.clone().var("VKSTASH_TEST_ICD_RECORD", &record);
+        let new = |first: u32| Work { first, count: 50, ..program(Caches::None) };
+        let mut refused = Vec::new();
+        for run in 0..3 {
+            scenario.run_ok::<Done>("work", &recorded, &new(1000 * run));
+            refused.push(refusals(&record));
+        }
+        assert_eq!(refused, [8, 1, 1]);
+        // The user has played without the layer.
+        scenario.run_ok::<Done>("work", &env.clone().var("VKSTASH_DISABLE", "1"), &new(5000));
+        assert_eq!(run(scenario, &env, &new(5000)), (0, 50));
+        scenario.run_ok::<Done>("work", &recorded, &new(6000));
+        assert_eq!(refusals(&record), 8);
+    });
+}
+
 /// The driver's disk cache has them since the user played without the layer.
 #[test]
 fn what_only_the_driver_has_is_not_compiled_after_questions_in_vain() {

@@ -59,7 +59,7 @@ struct Parker {
     chains: AtomicUsize,
     /// A task is received later that looks whether memory is scarce.
     looks_at_memory: AtomicBool,
-    /// After so long: [`LOOKS_AT_MEMORY`]. Known from the start, because no thread of the layer may read the environment.
+    /// After so long: [`LOOKS_AT_MEMORY`]. Known from the start, because no thread of the layer reads the environment.
     until_memory: Duration,
     /// A chain has ended because the plan gave nothing more.
     ran_dry: AtomicBool,

@@ -17,7 +17,7 @@ pub fn names_payload(kind: Kind) -> bool {
         | Kind::Failed
         | Kind::Same
         | Kind::Cost
-        | Kind::Comparison
+        | Kind::Estimates
         | Kind::Found => false,
     }
 }

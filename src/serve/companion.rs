@@ -43,7 +43,7 @@ pub(super) unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>) -> Option<Serv
     if call.keeps_whole() && !beside.met_together(shaders) {
         return None;
     }
-    let estimate = &device.estimates.companion;
+    let estimate = &device.estimates().companion;
     // A program that forbids compiling goes by the answer.
     if !call.parsed().fails_on_compile_required() && !estimate.is_worth_asking() {
         return None;
@@ -55,9 +55,14 @@ pub(super) unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>) -> Option<Serv
     // SAFETY: the caller's contract; what the copy needs stays on this stack frame.
     unsafe {
         let info = offered.prepare(request)?;
+        let started = Instant::now();
         let served = put_question(call, &info, beside);
-        if served.is_some() || !call.parsed().fails_on_compile_required() {
-            estimate.note(served.is_some());
+        let has_changed = match served {
+            Some(_) => estimate.note_hit(true),
+            None => !call.parsed().fails_on_compile_required() && estimate.note_in_vain(started.elapsed()),
+        };
+        if has_changed {
+            device.keep_estimates();
         }
         served
     }

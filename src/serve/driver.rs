@@ -54,7 +54,14 @@ pub unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>) -> Result<Served, Not
     // A program may forbid compiling to find out whether the driver has a pipeline. A miss is expected then.
     if has_it || !call.parsed().fails_on_compile_required() {
         if let Some(habit) = passed.habit() {
-            device.estimates.driver(habit).note(has_it && device.policy.is_quick(took, habit));
+            let estimate = device.estimates().driver(habit);
+            let has_changed = match has_it {
+                true => estimate.note_hit(device.policy.is_quick(took, habit)),
+                false => estimate.note_in_vain(took),
+            };
+            if has_changed {
+                device.keep_estimates();
+            }
         }
     }
     if !has_it {

@@ -30,7 +30,8 @@ pub fn of<I: CreateInfo>(request: &Request<'_, I>, parked_alone: bool) -> Facts 
     let is_open = can_answer && !parked_alone && !facts.has_failed && !facts.was_just_refused;
     let Some(habit) = passed.habit().filter(|_| is_open) else { return facts };
     let driver_is_first = device.asks_driver_first(habit);
-    let driver_is_worth_asking = device.estimates.driver(habit).is_worth_asking();
+    let estimate = device.estimates().driver(habit);
+    let driver_is_worth_asking = estimate.is_worth_asking();
     let asks_for_hits = call.parsed().feedback.is_some() && habit != CacheHabit::None;
     // The rest is only looked up where it decides.
     let decides = asks_for_hits || !(driver_is_first && driver_is_worth_asking);
@@ -42,7 +43,7 @@ pub fn of<I: CreateInfo>(request: &Request<'_, I>, parked_alone: bool) -> Facts 
         driver_object_may_have,
         answer_is_the_drivers: asks_for_hits && driver_object_may_have && is_stashed_elsewhere(request),
         recording_finds_disk: decides && recording_finds_disk(request),
-        questions_are_dear: device.policy.free_recording,
+        questions_are_dear: estimate.is_dear(),
         ..facts
     }
 }

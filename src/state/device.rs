@@ -41,7 +41,7 @@ use crate::stats::{Count, Counters};
 use vkstash_store::base::util::lock;
 use vkstash_store::forks as fork;
 use vkstash_store::format::device::DeviceHeader;
-use vkstash_store::format::record::{Key, Kind};
+use vkstash_store::format::record::{ESTIMATES, Key, Kind};
 use vkstash_store::reports::model::DeviceReport;
 
 /// Who answers for shader module identifiers.
@@ -104,8 +104,8 @@ pub struct Device {
     failures: OnceLock<AtomicI64>,
     /// How many threads at a time enter the driver with served calls.
     pub width: Width,
-    /// What asking the sources of pipelines has brought lately.
-    pub estimates: Estimates,
+    /// What asking the sources of pipelines has brought lately, from the first request on.
+    estimates: OnceLock<Estimates>,
     /// What begins with the program's first command.
     pub first_command: FirstCommand,
     /// Pipelines that background work has finished.
@@ -207,7 +207,7 @@ impl Device {
             failures: OnceLock::new(),
             null: NullCache { beside: Beside::default(), filled: Filled::new(false) },
             width: Width::new(instance.config.served_width.or(policy.served_width)),
-            estimates: Estimates::default(),
+            estimates: OnceLock::new(),
             first_command: FirstCommand::default(),
             parked: Parked::default(),
             slow_hits: SlowHits::default(),
@@ -290,6 +290,29 @@ impl Device {
     /// Driver identifiers to module identities. Made when the first one is met.
     pub(super) fn pairs(&self) -> &papaya::HashMap<NativeIdentifier, Key, FxBuildHasher> {
         self.pairs.get_or_init(Default::default)
+    }
+
+    /// What asking the sources of pipelines has brought lately, in this run and in earlier ones.
+    pub fn estimates(&self) -> &Estimates {
+        self.estimates.get_or_init(|| {
+            let mut record = Vec::new();
+            let stored = self.stored();
+            let is_kept =
+                stored.is_some_and(|stored| stored.device.read(Kind::Estimates, &ESTIMATES, &mut record));
+            Estimates::new(&self.policy, is_kept.then_some(&record))
+        })
+    }
+
+    /// What is kept of the estimates has changed.
+    #[cold]
+    pub fn keep_estimates(&self) {
+        // A worker of the tool has no habits of the program's.
+        if let Some(stored) = self.stored().filter(|_| self.instance.config.application.is_none()) {
+            let record = self.estimates().record();
+            if !stored.device.put(Kind::Estimates, &ESTIMATES, record.into()) {
+                self.count(Count::Dropped);
+            }
+        }
     }
 
     /// Adds one to a counter.

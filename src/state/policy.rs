@@ -23,6 +23,8 @@ pub enum CacheHabit {
 /// How a driver is treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
+    /// What a question takes for which the driver has nothing.
+    pub question_in_vain: Duration,
     /// A call with a private cache finds what the driver's disk cache has as quickly as one without. So the driver is
     /// not asked for it once more after a question in vain: the call that records finds it there.
     pub free_recording: bool,
@@ -82,6 +84,7 @@ const EVERY_BIND_POINT: &[vk::PipelineBindPoint] = &[
 
 /// Nobody has measured: never make a warm call slower.
 const UNKNOWN: Policy = Policy {
+    question_in_vain: Duration::from_micros(100),
     free_recording: false,
     dear_disk_beside_cache: false,
     whole_pipelines: false,
@@ -100,7 +103,9 @@ pub fn of(driver: vk::DriverId) -> Policy {
         // (classes/later_calls.rs).
         // Its cache keys are of whole pipelines, but for ray tracing (`vkstash-states --state shaders`).
         // Blobs of a device that enables one feature more or less are taken (`vkstash-bench siblings`).
+        // A question in vain makes it look into its disk cache: 0.8 ms.
         vk::DriverId::MESA_RADV => Policy {
+            question_in_vain: Duration::from_micros(800),
             free_recording: true,
             whole_pipelines: true,
             siblings: EVERY_BIND_POINT,
@@ -113,7 +118,9 @@ pub fn of(driver: vk::DriverId) -> Policy {
         // With 16 threads in the driver a served call takes 2.1 ms, with 4 at a time 0.7 ms, the wait included, and all
         // pipelines are there in 0.46 of the time (`vkstash-bench widths`).
         // Blobs of a device that enables one feature more or less are taken (`vkstash-bench siblings`).
+        // 100 questions in vain before 100 compiles cannot be told from none.
         vk::DriverId::NVIDIA_PROPRIETARY => Policy {
+            question_in_vain: Duration::from_micros(20),
             dear_disk_beside_cache: true,
             served_width: Some(4),
             siblings: EVERY_BIND_POINT,

@@ -201,7 +201,7 @@ impl<'a> Target<'a> {
                     | Kind::CrashCount
                     | Kind::Failed
                     | Kind::Cost
-                    | Kind::Comparison
+                    | Kind::Estimates
                     | Kind::Found => return,
                     _ => false,
                 },

@@ -87,7 +87,7 @@ fn fill(root: &Path, app: &AppName) {
     put(&device, Kind::IdentifierPair, &([5; 32], module(1).0.to_vec()));
     put(&device, Kind::CrashCount, &([6; 32], vec![1]));
     put(&device, Kind::Cost, &([7; 32], vec![1, 0, 0, 0]));
-    put(&device, Kind::Comparison, &([8; 32], vec![0; 32]));
+    put(&device, Kind::Estimates, &([8; 32], vec![0; 32]));
     put(&device, Kind::Found, &([9; 32], vec![60, 0, 0, 0]));
 }
 
@@ -131,7 +131,7 @@ fn only(imported: Imported) -> Taken {
 
 /// Records of device parts that are not imported.
 fn is_found_out_again(kind: Kind) -> bool {
-    matches!(kind, Kind::Verified | Kind::CrashCount | Kind::Cost | Kind::Comparison | Kind::Found)
+    matches!(kind, Kind::Verified | Kind::CrashCount | Kind::Cost | Kind::Estimates | Kind::Found)
 }
 
 /// All records without those that are not imported, and without the parts of uses that depend on the time.

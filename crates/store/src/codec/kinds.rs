@@ -22,7 +22,7 @@ pub fn encode(kind: Kind, payload: &[u8], out: &mut Vec<u8>) -> Codec {
         | Kind::Failed
         | Kind::Same
         | Kind::Cost
-        | Kind::Comparison
+        | Kind::Estimates
         | Kind::Found => Codec::Plain,
     }
 }

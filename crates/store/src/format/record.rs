@@ -40,8 +40,8 @@ pub enum Kind {
     /// Time that the driver needed to compile a pipeline of which it gives no artifact, by the recipe's key. Device
     /// part.
     Cost = 22,
-    /// Of earlier programs: who had answered sooner, by cache habit. Nobody reads it. Device part.
-    Comparison = 23,
+    /// What asking the sources of pipelines has brought lately, by [`ESTIMATES`]. Device part.
+    Estimates = 23,
     /// Time that the driver's call took that had the pipeline in the driver's own caches, by the recipe's key. Device
     /// part.
     Found = 24,
@@ -63,7 +63,7 @@ impl Kind {
         Kind::Failed,
         Kind::Same,
         Kind::Cost,
-        Kind::Comparison,
+        Kind::Estimates,
         Kind::Found,
     ];
 
@@ -83,7 +83,7 @@ impl Kind {
             Kind::Failed => "failed",
             Kind::Same => "same",
             Kind::Cost => "cost",
-            Kind::Comparison => "comparison",
+            Kind::Estimates => "estimates",
             Kind::Found => "found",
         }
     }
@@ -109,11 +109,14 @@ impl Kind {
             Kind::Failed => 10,
             Kind::Same => 11,
             Kind::Cost => 12,
-            Kind::Comparison => 13,
+            Kind::Estimates => 13,
             Kind::Found => 14,
         }
     }
 }
+
+/// The key of the one [`Kind::Estimates`] record of a part that counts.
+pub const ESTIMATES: Key = [0; 32];
 
 /// The key of a [`Kind::Use`] record that is a mark: earlier uses do not count for the order of use.
 pub const FORGOTTEN: Key = [0; 32];

@@ -34,7 +34,7 @@ fn records_of(kinds: CacheKinds) -> Vec<Kind> {
             Kind::Same,
             Kind::Verified,
             Kind::Cost,
-            Kind::Comparison,
+            Kind::Estimates,
             Kind::Found,
         ]);
     }

@@ -17,7 +17,7 @@ use crate::disk::folder::{FILE_MODE, Folder, write_all_at};
 use crate::disk::{locks, ops as disk};
 use crate::format::file::FileHeader;
 use crate::format::footer::encode_end;
-use crate::format::record::{Kind, UseRecord};
+use crate::format::record::{ESTIMATES, Kind, UseRecord};
 use crate::format::record_header::{IndexEntry, Stored, encode_record};
 use crate::format::seal::Seal;
 use crate::format::sizes::{CODEC_PLAIN, FIRST_RECORD, MOST_RECORDS, VERSION};
@@ -276,8 +276,8 @@ impl Job<'_> {
             // A record without a valid header cannot be read.
             let Some(entry) = contents.entry(live) else { continue };
             match Kind::from_number(entry.kind).filter(|_| live.row.is_readable()) {
-                // Nobody reads it any more.
-                Some(Kind::Comparison) => {}
+                // Of earlier programs.
+                Some(Kind::Estimates) if entry.key != ESTIMATES => {}
                 Some(kind) => {
                     let last_use = self.uses.last(contents, live, &entry.key);
                     let bytes = footprint(&live.row);

@@ -26,9 +26,7 @@ fn counts(kind: Kind) -> bool {
         | Kind::Same
         | Kind::IdentifierPair
         | Kind::Cost => true,
-        Kind::Use | Kind::CrashCount | Kind::Verified | Kind::Failed | Kind::Comparison | Kind::Found => {
-            false
-        }
+        Kind::Use | Kind::CrashCount | Kind::Verified | Kind::Failed | Kind::Estimates | Kind::Found => false,
     }
 }
 

@@ -392,7 +392,7 @@ impl Part {
             | Kind::Cost
             | Kind::Found => self.supersedes(slot),
             Kind::Artifact => self.supersedes(slot) || self.is_reference_there(&slot.key),
-            Kind::IdentifierPair | Kind::CrashCount | Kind::Failed | Kind::Comparison => {
+            Kind::IdentifierPair | Kind::CrashCount | Kind::Failed | Kind::Estimates => {
                 let (mut buffer, mut is_equal) = (Vec::new(), false);
                 self.find(slot.kind, &slot.key, |segment, row| {
                     let good = segment.read_row(row, &slot.key, &mut buffer) == Read::Good;

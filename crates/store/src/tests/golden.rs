@@ -4,6 +4,7 @@ use std::fs;
 
 use crate::format::file::{FileHeader, PartIdentity};
 use crate::format::footer::encode_end;
+use crate::format::record::ESTIMATES;
 use crate::format::record_header::{Stored, encode_record};
 use crate::format::same::Same;
 use crate::format::seal::Seal;
@@ -59,8 +60,15 @@ fn comparisons() -> Vec<u8> {
         [record([9000, 0, 0, 0, 0, 0, 0x0700, 0]), record([8000, 9000, 0, 40_000, 0, 0, 0x2b00_0701, 0x51])];
     let mut key = [0; 32];
     key[31] = 3;
-    let records = records.into_iter().map(|record| (Kind::Comparison, key, record));
+    let records = records.into_iter().map(|record| (Kind::Estimates, key, record));
     segment_of(PartIdentity::Device(header()), records)
+}
+
+/// Questions with a shared cache have not been worth it, and are dear.
+fn estimates() -> Vec<u8> {
+    let words = [1_u32, 800, 1, 800, 0, 2400, 1, 800, 1, 200];
+    let record = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    segment_of(PartIdentity::Device(header()), [(Kind::Estimates, ESTIMATES, record)].into_iter())
 }
 
 fn segment_of(identity: PartIdentity, given: impl Iterator<Item = (Kind, Key, Vec<u8>)>) -> Vec<u8> {
@@ -116,7 +124,7 @@ fn report() -> RunReport {
     }
 }
 
-fn all() -> [(&'static str, Vec<u8>); 8] {
+fn all() -> [(&'static str, Vec<u8>); 9] {
     [
         ("portable-v2.vks", segment(PartIdentity::Portable, Kind::Recipe)),
         ("sealed-v2.vks", sealed()),
@@ -125,6 +133,7 @@ fn all() -> [(&'static str, Vec<u8>); 8] {
         ("cost-v2.vks", costs()),
         ("found-v2.vks", found()),
         ("comparison-v2.vks", comparisons()),
+        ("estimates-v2.vks", estimates()),
         ("report-v2.vkr", runs::encode(runs::REPORT_MAGIC, &report()).unwrap()),
     ]
 }
@@ -240,6 +249,29 @@ fn what_was_found_stays_readable() {
 }
 
 #[test]
+fn estimates_stay_readable() {
+    let root = root();
+    drop(open(root.path()).device(&header()).unwrap());
+    let folder = root.path().join(app().folder).join(format!("device-{}", header().short_digest()));
+    fs::copy(golden("estimates-v2.vks"), folder.join("a.vks")).unwrap();
+    let read = || {
+        let device = open(root.path()).device(&header()).unwrap();
+        let mut buffer = Vec::new();
+        device.read(Kind::Estimates, &ESTIMATES, &mut buffer).then_some(buffer)
+    };
+    let before = read().unwrap();
+    assert_eq!((before.len(), &before[16..24]), (40, &[0, 0, 0, 0, 0x60, 9, 0, 0][..]));
+    for number in 0..4 {
+        super::maintenance::one_run(root.path(), |stash| {
+            let part = stash.device(&header()).unwrap();
+            assert!(part.put(Kind::Artifact, &key(number), vec![1; 40].into_boxed_slice()));
+        });
+    }
+    super::maintenance::run(root.path());
+    assert_eq!(read(), Some(before), "after a merge");
+}
+
+#[test]
 fn comparisons_are_left_out_when_files_are_merged() {
     let root = root();
     for number in 0..4 {
@@ -253,7 +285,7 @@ fn comparisons_are_left_out_when_files_are_merged() {
         .unwrap();
     let has_any = || {
         let stash = open(root.path());
-        stash.device(&header()).unwrap().has_any(Kind::Comparison)
+        stash.device(&header()).unwrap().has_any(Kind::Estimates)
     };
     assert!(has_any());
     super::maintenance::run(root.path());

@@ -120,7 +120,7 @@ fn contents(part: &Part) -> String {
     let mut text = size(part.bytes).to_string();
     for (kind, &count) in &part.records {
         text += &match kind.as_str() {
-            "comparison" => continue,
+            "estimates" => continue,
             "same" => format!(", {} with equal data", counted(count, "other")),
             // Of one pipeline there may be several, until files are merged.
             "cost" => format!(", compile times of {}", counted(count, "pipeline")),
