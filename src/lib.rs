@@ -14,7 +14,7 @@
 //! - [`recipe`] model, capture, key and rebuild of pipelines, module identities
 //! - [`stats`] counters and reports; [`driver_caches`] which drivers keep what they compile
 //! - [`config`], `log`, `trace`, `guard`, `faults` the environment, log lines, traces, the end of panics and their
-//!   tests; `user_file` files that the user names
+//!   tests; `user_file` files that the user names; [`tried`] the words for what was tried for a pipeline
 //!
 //! Below all of them are the crates `vkstash-sessions`, shader cache sessions, and `vkstash-store`: the stash on disk,
 //! and what every floor stands on.
@@ -42,6 +42,7 @@ mod skip;
 mod state;
 pub mod stats;
 mod trace;
+pub mod tried;
 mod user_file;
 #[cfg(test)]
 #[path = "../crates/store/src/tests/watched.rs"]

@@ -41,7 +41,7 @@ counters! {
     FromBase => "from_base",
     /// Pipelines that background work had finished before the program asked for them.
     Parked => "parked",
-    /// Pipelines that background work finished and the program did not ask for in time: they were destroyed.
+    /// Pipelines that background work finished and the program did not ask for: they were destroyed.
     ParkedUnasked => "parked_unasked",
     /// Of [`Count::Parked`], the ones that background work had of the driver's own caches, without an artifact.
     ParkedFound => "parked_found",
@@ -58,7 +58,7 @@ counters! {
     NoProcessorFree => "no_processor_free",
     /// The same, because neither the stash nor the driver had what a worker could have made it of for this call.
     NotKept => "not_kept",
-    /// The same, because what was ready was destroyed when the program had not asked for a long time.
+    /// The same, because what was ready was destroyed, and nothing more was made, when memory was scarce.
     ReleasedBefore => "released_before",
     /// The same, because the program had asked for them before.
     AskedAgain => "asked_again",
@@ -76,7 +76,11 @@ counters! {
     NotReady => "not_ready",
     /// Pipelines that the driver had already: the application's warm cache or a cache of the driver's.
     DriverHad => "driver_had",
-    /// Of those, the ones that took many times as long as a served call: background work is to record them.
+    /// Of those, the ones that the driver had on its disk: no object of the program's can have had them.
+    DriverHadOnDisk => "driver_had_on_disk",
+    /// Of those, the ones in a companion of the program's cache.
+    CompanionHad => "companion_had",
+    /// Of [`Count::DriverHad`], the ones that took many times as long as a served call: background work is to record them.
     LeftToWorkers => "left_to_workers",
     /// Of those, the ones that background work has recorded.
     RecordedByWorkers => "recorded_by_workers",

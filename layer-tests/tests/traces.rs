@@ -40,7 +40,7 @@ fn events(path: &Path) -> Vec<Value> {
         match event["ph"].as_str() {
             Some("X") => {
                 assert!(event["dur"].as_f64().is_some_and(|dur| dur >= 0.0), "{event}");
-                assert!(matches!(event["cat"].as_str(), Some("task" | "creation")), "{event}");
+                assert!(matches!(event["cat"].as_str(), Some("task" | "creation" | "pipeline")), "{event}");
                 // Shorter calls would be noise.
                 assert!(event["cat"] != "creation" || event["dur"].as_f64().unwrap() >= 1000.0, "{event}");
             }
@@ -91,6 +91,27 @@ fn slow_creation_calls_are_complete_events_of_their_threads() {
         run(scenario, &env, &Work { first: 100, count: COUNT, ..Work::default() });
         let both = events(&path);
         assert_eq!((calls(&both).len(), numbers(&both, "pid").len()), (2 * COUNT as usize, 2), "{both:?}");
+    });
+}
+
+/// Each pipeline says what was tried for it, and what each took.
+#[test]
+fn each_pipeline_says_what_was_tried_for_it() {
+    on(Driver::Test(json!({})), |scenario, env| {
+        let (path, env) = traced(scenario, env);
+        for (last, expected) in [("compiled", "compile"), ("stash had it", "stash")] {
+            let _ = fs::remove_file(&path);
+            run(scenario, &env, &Work { count: COUNT, ..Work::default() });
+            let all = events(&path);
+            let pipelines: Vec<_> = all.iter().filter(|event| event["cat"] == "pipeline").collect();
+            assert_eq!(pipelines.len(), COUNT as usize, "{all:?}");
+            for pipeline in pipelines {
+                assert_eq!(pipeline["name"], last, "{pipeline}");
+                let args = ["tried", "why", "key"].map(|name| pipeline["args"][name].as_str().unwrap());
+                assert!(args[0].starts_with("parked had nothing ") && args[0].contains(", "), "{pipeline}");
+                assert!(args[1] != "unknown" && args[2].len() == 32, "{expected}: {pipeline}");
+            }
+        }
     });
 }
 

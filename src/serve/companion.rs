@@ -15,7 +15,7 @@ use rustc_hash::FxHashSet;
 use super::call::Call;
 use super::create_info::CreateInfo;
 use super::offered::Offered;
-use super::outcome::{Origin, Served};
+use super::outcome::{Found, Origin, Served};
 use super::passed::Passed;
 use super::private_cache::PrivateCache;
 use super::request::Request;
@@ -99,7 +99,7 @@ unsafe fn put_question<I: CreateInfo>(call: &Call<'_, I>, info: &I, beside: &Bes
         // SAFETY: the driver has filled the program's structure.
         Passed::Null | Passed::Unknown(_) => unsafe { feedback::clear_hit(call.parsed().feedback) },
     }
-    Some(Served { answer, origin: Origin::Driver { took } })
+    Some(Served { answer, origin: Origin::Driver { took, from: Found::InCompanion } })
 }
 
 /// Puts the artifacts that may fit pipelines of these shaders into the companion.

@@ -50,7 +50,7 @@ pub unsafe fn compile_stored<I: CreateInfo>(
         let creation = creation.with_flags(0, FAIL_ON, &mut arena)?;
         let request = request.with(&creation);
         // The stash was asked; the driver could not be, before it had the code.
-        let asks_driver = order(&facts::of(&request, false)).contains(&Source::Driver);
+        let asks_driver = order(&facts::of(&request, false)).sources.contains(&Source::Driver);
         match asks_driver.then(|| driver::ask(&request)) {
             Some(Ok(served)) => {
                 served.count(device, false);

@@ -31,6 +31,7 @@ use crate::state::described::LibraryObject;
 use crate::state::device::{Device, IdentifierMode};
 use crate::state::pipeline_class::PipelineClass;
 use crate::stats::Count;
+use crate::tried::{Asked, Said, Tried};
 use vkstash_store::base::memory;
 use vkstash_store::format::record::{Key, Kind};
 
@@ -127,6 +128,7 @@ unsafe fn without_compiling(call: &Call<'_, Info<'_>>, base: impl FnOnce(usize) 
     let by_identifier = parsed.naming.lacks_code;
     let feedback = parsed.feedback.map(|feedback| NonNull::from(feedback).cast());
     let tried = Attempt { by_identifier, feedback, ..Attempt::default() };
+    let mut steps = Tried::begin();
     let mut recipe = Vec::new();
     // SAFETY: the caller's contract.
     let described = match unsafe { DescribedPipeline::of(device, call.creation, &mut recipe) } {
@@ -150,19 +152,29 @@ unsafe fn without_compiling(call: &Call<'_, Info<'_>>, base: impl FnOnce(usize) 
     let tried = Attempt { key: Some((described.key, described.shaders.clone())), library, ..tried };
     // SAFETY: the call's create info is valid and could be captured, so every structure in its chains is known; what
     // the copy needs stays on this stack frame.
-    unsafe {
+    let attempt = unsafe {
         let mut alone = *call.creation;
         alone.stand_alone(&mut arena, base);
         let call = call.with(&alone);
-        modules::with_request(&call, &described, |request| climb(request, base_is_missing, tried))
+        modules::with_request(&call, &described, |request| climb(request, base_is_missing, tried, &mut steps))
+    };
+    if attempt.had.is_none() {
+        steps.step(Asked::Own, Said::Deferred);
     }
+    sources::note_tried(device, &described.key, &steps, vk::Result::SUCCESS);
+    attempt
 }
 
 /// The same for a request. `tried` is what is known of it already.
 ///
 /// # Safety
 /// The request's create info is valid.
-unsafe fn climb(request: &Request<'_, Info<'_>>, base_is_missing: bool, tried: Attempt) -> Attempt {
+unsafe fn climb(
+    request: &Request<'_, Info<'_>>,
+    base_is_missing: bool,
+    tried: Attempt,
+    steps: &mut Tried,
+) -> Attempt {
     let (call, mut buffer) = (&request.call, Vec::new());
     let device = call.device;
     // SAFETY: the caller's contract.
@@ -170,7 +182,7 @@ unsafe fn climb(request: &Request<'_, Info<'_>>, base_is_missing: bool, tried: A
         // Where its base is to be compiled the driver gets both, as the program wrote them. Without cache control a
         // blob that the driver does not take would be compiled here and now.
         let parked_alone = base_is_missing || !device.cache_control;
-        let artifact = match sources::without_compiling(request, parked_alone, &mut buffer) {
+        let artifact = match sources::without_compiling(request, parked_alone, &mut buffer, steps) {
             Outcome::Served(served) => {
                 let asked = matches!(served.origin, Origin::Stash { .. } | Origin::Parked { .. });
                 late::note_found(request, &served);

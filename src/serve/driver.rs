@@ -11,11 +11,14 @@ use ash::vk;
 use super::call::Answer;
 use super::compile;
 use super::create_info::CreateInfo;
-use super::outcome::{ArtifactOutcome, Origin, Served};
+use super::facts::driver_object_may_have;
+use super::outcome::{ArtifactOutcome, Found, Origin, Served};
+use super::passed::Passed;
 use super::refuse::refuse;
 use super::request::Request;
 use crate::recipe::chain::Arena;
 use crate::stats::Count;
+use crate::tried::Said;
 
 /// Why the driver's caches give no pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +29,17 @@ pub enum Nothing {
     Error,
     /// The call that forbids compiling cannot be made.
     NotAsked,
+}
+
+impl Nothing {
+    /// What the driver has said.
+    pub fn said(self) -> Said {
+        match self {
+            Nothing::NotThere => Said::Nothing,
+            Nothing::Error => Said::Error,
+            Nothing::NotAsked => Said::NotAsked,
+        }
+    }
 }
 
 /// Asks with the program's own call and cache, and FAIL_ON_COMPILE_REQUIRED.
@@ -67,8 +81,10 @@ pub unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>) -> Result<Served, Not
     if !has_it {
         return Err(Nothing::NotThere);
     }
+    let in_memory = matches!(passed, Passed::Unknown(_)) || driver_object_may_have(request);
     passed.mark_filled_with(device, &pipeline.shaders);
-    Ok(Served { answer, origin: Origin::Driver { took } })
+    let from = if in_memory { Found::InMemory } else { Found::OnDisk };
+    Ok(Served { answer, origin: Origin::Driver { took, from } })
 }
 
 /// The program itself forbids compiling: whatever the driver says is the answer. If it has said so already, it is not

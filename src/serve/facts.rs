@@ -50,7 +50,7 @@ pub fn of<I: CreateInfo>(request: &Request<'_, I>, parked_alone: bool) -> Facts 
 
 /// Whether the driver may have put a pipeline of these shaders into the driver's object of the cache that the program
 /// passed.
-fn driver_object_may_have<I: CreateInfo>(request: &Request<'_, I>) -> bool {
+pub fn driver_object_may_have<I: CreateInfo>(request: &Request<'_, I>) -> bool {
     let Request { call, pipeline } = request;
     let filled = match call.passed {
         Passed::Null => &call.device.null.filled,

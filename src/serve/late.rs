@@ -26,7 +26,7 @@ use vkstash_store::format::record::{Key, Kind};
 /// The request's create info is valid.
 pub unsafe fn note_found<I: CreateInfo>(request: &Request<'_, I>, served: &Served) {
     let took = match served.origin {
-        Origin::Driver { took } => took,
+        Origin::Driver { took, .. } => took,
         Origin::Stash { .. } => {
             return record::note_served(
                 request.call.device,

@@ -2,6 +2,8 @@
 
 use Source::{Companion, Driver, Parked, Stash};
 
+use crate::tried::{Asked, Why};
+
 /// Where a pipeline may be that need not be compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
@@ -13,6 +15,27 @@ pub enum Source {
     Stash,
     /// A cache of the layer's with what the program's would hold without the stash.
     Companion,
+}
+
+impl Source {
+    /// The word for it.
+    pub fn asked(self) -> Asked {
+        match self {
+            Parked => Asked::Parked,
+            Driver => Asked::Driver,
+            Stash => Asked::Stash,
+            Companion => Asked::Companion,
+        }
+    }
+}
+
+/// The order, and what has decided about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Order {
+    /// The reason.
+    pub why: Why,
+    /// Each is asked if those before it do not have the pipeline.
+    pub sources: &'static [Source],
 }
 
 /// What decides about the order, of a request and of the device. The default is a request for which nobody but the stash
@@ -47,18 +70,31 @@ pub struct Facts {
 }
 
 /// The order. What is had nowhere is compiled, or refused.
-pub fn order(facts: &Facts) -> &'static [Source] {
+pub fn order(facts: &Facts) -> Order {
+    let by = |why, sources: &'static [Source]| Order { why, sources };
     if facts.parked_alone {
-        &[Parked]
-    } else if facts.has_failed || facts.was_just_refused || !facts.may_ask_companion {
-        &[Parked, Stash]
+        by(Why::BaseMissing, &[Parked])
+    } else if facts.has_failed {
+        by(Why::Failed, &[Parked, Stash])
+    } else if facts.was_just_refused {
+        by(Why::JustRefused, &[Parked, Stash])
+    } else if !facts.may_ask_companion {
+        by(Why::NoCacheControl, &[Parked, Stash])
     } else if !facts.may_ask_driver {
-        &[Parked, Stash, Companion]
+        by(Why::NoQuestion, &[Parked, Stash, Companion])
     } else if facts.answer_is_the_drivers {
-        &[Driver, Parked, Stash, Companion]
+        by(Why::Feedback, &[Driver, Parked, Stash, Companion])
     } else if facts.driver_is_first && facts.driver_is_worth_asking {
-        &[Parked, Driver, Stash, Companion]
-    } else if !asks_driver_after_stash(facts) {
+        by(Why::DriverFirst, &[Parked, Driver, Stash, Companion])
+    } else {
+        let why = if facts.driver_is_first { Why::NothingLately } else { Why::StashFirst };
+        by(why, after_stash(facts))
+    }
+}
+
+/// The order where the stash is asked before the driver.
+fn after_stash(facts: &Facts) -> &'static [Source] {
+    if !asks_driver_after_stash(facts) {
         &[Parked, Stash, Companion]
     } else if facts.driver_object_may_have {
         &[Parked, Stash, Driver, Companion]
@@ -178,7 +214,7 @@ mod tests {
             ("a deferred call whose base is missing", Facts { parked_alone: true, ..USUAL }, &[Parked]),
         ];
         for (what, facts, expected) in table {
-            assert_eq!(order(facts), *expected, "{what}");
+            assert_eq!(order(facts).sources, *expected, "{what}");
         }
     }
 
@@ -201,7 +237,7 @@ mod tests {
                 has_failed: is(10),
                 was_just_refused: is(11),
             };
-            let order = order(&facts);
+            let order = order(&facts).sources;
             let count = |source| order.iter().filter(|one| **one == source).count();
             assert_eq!(count(Parked), 1, "{facts:?}");
             assert_eq!(count(Stash), usize::from(!facts.parked_alone), "{facts:?}");

@@ -8,6 +8,7 @@ use crate::state::device::Device;
 use crate::state::parked::MadeOf;
 use crate::state::stored::Source;
 use crate::stats::Count;
+use crate::tried::Said;
 
 /// A pipeline that was obtained without compiling.
 #[derive(Clone, Copy)]
@@ -25,6 +26,8 @@ pub enum Origin {
     Driver {
         /// Time that the driver's call took.
         took: Duration,
+        /// Where the driver had it.
+        from: Found,
     },
     /// Background work, which had made it before the program asked.
     Parked {
@@ -49,6 +52,17 @@ pub enum Origin {
     },
 }
 
+/// Where a driver had a pipeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// In memory, or where that is not known.
+    InMemory,
+    /// On its disk: nothing in memory can have had it.
+    OnDisk,
+    /// In a companion.
+    InCompanion,
+}
+
 /// What an artifact was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
@@ -68,7 +82,14 @@ impl Served {
             nanos
         };
         match self.origin {
-            Origin::Driver { .. } => return counters.count(Count::DriverHad),
+            Origin::Driver { from, .. } => {
+                counters.count(Count::DriverHad);
+                return match from {
+                    Found::InMemory => {}
+                    Found::OnDisk => counters.count(Count::DriverHadOnDisk),
+                    Found::InCompanion => counters.count(Count::CompanionHad),
+                };
+            }
             Origin::Parked { cost, spent, of } => {
                 counters.count(Count::Parked);
                 counters.add(Count::ParkedNanos, spent.as_nanos() as u64);
@@ -117,6 +138,18 @@ pub enum ArtifactOutcome<'a> {
     LeftAlone,
     /// The driver has said COMPILE_REQUIRED.
     Refused(Refused<'a>),
+}
+
+impl ArtifactOutcome<'_> {
+    /// What the stash has said.
+    pub fn said(&self) -> Said {
+        match self {
+            ArtifactOutcome::NotOffered => Said::Nothing,
+            ArtifactOutcome::ModuleMissing => Said::NoModule,
+            ArtifactOutcome::LeftAlone => Said::LeftAlone,
+            ArtifactOutcome::Refused(_) => Said::Refused,
+        }
+    }
 }
 
 /// A cache with an artifact for which the driver has said COMPILE_REQUIRED.

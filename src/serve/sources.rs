@@ -9,8 +9,8 @@ use super::call::{Answer, Call};
 use super::counts::count_result;
 use super::create_info::CreateInfo;
 use super::driver::Nothing;
-use super::order::{Source, order};
-use super::outcome::{ArtifactOutcome, Outcome};
+use super::order::{Order, Source, order};
+use super::outcome::{ArtifactOutcome, Found, Origin, Outcome, Served};
 use super::passed::Passed;
 use super::refuse::{forbid, note_refused, refuse};
 use super::request::{DescribedPipeline, Request};
@@ -19,7 +19,11 @@ use super::{
     record,
 };
 use crate::recipe::chain::Arena;
+use crate::state::device::Device;
 use crate::stats::Count;
+use crate::trace::spans;
+use crate::tried::{Asked, Got, Said, Tried, Why};
+use vkstash_store::format::record::Key;
 
 /// Buffers that are reused from call to call.
 #[derive(Default)]
@@ -81,6 +85,7 @@ unsafe fn serve_described<I: CreateInfo>(
     Buffers { recipe, artifact }: &mut Buffers,
 ) -> Answer {
     let device = call.device;
+    let mut tried = Tried::begin();
     // SAFETY: the call's create info is valid (the caller's contract).
     let described = match unsafe { DescribedPipeline::of(device, call.creation, recipe) } {
         Ok(described) => described,
@@ -88,7 +93,8 @@ unsafe fn serve_described<I: CreateInfo>(
         Err(refusal) => return unsafe { bypass::bypass(call, refusal) },
     };
     // SAFETY: the create info could be captured. The request holds it, or a copy that differs only as it must.
-    let answer = unsafe { modules::with_request(call, &described, |request| climb(request, artifact)) };
+    let answer =
+        unsafe { modules::with_request(call, &described, |request| climb(request, artifact, &mut tried)) };
     if call.parsed().is_library() && answer.result == vk::Result::SUCCESS {
         device.libraries.insert(answer.pipeline, Ok(described.library()));
     }
@@ -96,14 +102,29 @@ unsafe fn serve_described<I: CreateInfo>(
         note_refused(&described.key, call.passed);
     }
     count_result(device, answer.result);
+    note_tried(device, &described.key, &tried, answer.result);
     answer
+}
+
+/// What was tried goes into the timeline of the run and into the trace.
+pub fn note_tried(device: &Device, key: &Key, tried: &Tried, result: vk::Result) {
+    let got = match result {
+        vk::Result::SUCCESS => Got::Pipeline,
+        vk::Result::PIPELINE_COMPILE_REQUIRED => Got::CompileRequired,
+        _ => Got::Error,
+    };
+    let creation = tried.creation(key, got);
+    spans::pipeline(&creation);
+    if let Some(stored) = device.stored() {
+        stored.stash.note_creation(creation);
+    }
 }
 
 /// From the stash, from the driver, or compiled.
 ///
 /// # Safety
 /// The request's create info is valid.
-unsafe fn climb<I: CreateInfo>(request: &Request<'_, I>, buffer: &mut Vec<u8>) -> Answer {
+unsafe fn climb<I: CreateInfo>(request: &Request<'_, I>, buffer: &mut Vec<u8>, tried: &mut Tried) -> Answer {
     let call = &request.call;
     let parsed = call.parsed();
     if parsed.naming.lacks_code {
@@ -112,7 +133,9 @@ unsafe fn climb<I: CreateInfo>(request: &Request<'_, I>, buffer: &mut Vec<u8>) -
     // SAFETY: the caller's contract.
     unsafe {
         if parsed.has_nothing_to_compile() {
+            tried.because(Why::PassedOn);
             let answer = pass_on(call);
+            tried.step(Asked::Own, said(answer));
             // Recipes of links name it. One that RADV may crash with is left to the program.
             let named = parsed.is_library() && !parsed.joins_retained();
             if named && answer.result == vk::Result::SUCCESS {
@@ -121,24 +144,27 @@ unsafe fn climb<I: CreateInfo>(request: &Request<'_, I>, buffer: &mut Vec<u8>) -
             return answer;
         }
         if parsed.joins_retained() {
-            return go_untouched(request, false);
+            tried.because(Why::PassedOn);
+            return go_untouched(request, false, tried);
         }
-        match without_compiling(request, false, buffer) {
+        match without_compiling(request, false, buffer, tried) {
             Outcome::Served(served) => {
                 served.count(call.device, parsed.naming.lacks_code);
                 late::note_found(request, &served);
                 served.answer
             }
-            Outcome::GoUntouched { recorded } => go_untouched(request, recorded),
+            Outcome::GoUntouched { recorded } => go_untouched(request, recorded, tried),
             Outcome::Missed { artifact, driver_has_nothing } => {
-                if call.names_code_of_the_layers() {
+                let (source, answer) = if call.names_code_of_the_layers() {
                     let compiled = compile_stored::compile_stored(request, artifact);
-                    compiled.unwrap_or_else(|| refuse(parsed))
+                    (Asked::Compile, compiled.unwrap_or_else(|| refuse(parsed)))
                 } else if parsed.fails_on_compile_required() {
-                    driver::ask_for_the_program(request, artifact, driver_has_nothing)
+                    (Asked::Own, driver::ask_for_the_program(request, artifact, driver_has_nothing))
                 } else {
-                    compile::compile(request, artifact)
-                }
+                    (Asked::Compile, compile::compile(request, artifact))
+                };
+                tried.step(source, said(answer));
+                answer
             }
         }
     }
@@ -152,11 +178,14 @@ pub unsafe fn without_compiling<'a, I: CreateInfo>(
     request: &Request<'a, I>,
     parked_alone: bool,
     buffer: &mut Vec<u8>,
+    tried: &mut Tried,
 ) -> Outcome<'a> {
     let facts = facts::of(request, parked_alone);
+    let Order { why, sources } = order(&facts);
+    tried.because(why);
     let mut artifact = ArtifactOutcome::NotOffered;
     let mut driver_says = None;
-    for source in order(&facts) {
+    for source in sources {
         // SAFETY: the caller's contract.
         let served = unsafe {
             match source {
@@ -167,6 +196,14 @@ pub unsafe fn without_compiling<'a, I: CreateInfo>(
                 Source::Companion => companion::ask(request),
             }
         };
+        let said = match (&served, source) {
+            (Some(Served { origin: Origin::Driver { from: Found::OnDisk, .. }, .. }), _) => Said::HadOnDisk,
+            (Some(_), _) => Said::Had,
+            (None, Source::Driver) => driver_says.map_or(Said::NotAsked, Nothing::said),
+            (None, Source::Stash) => artifact.said(),
+            (None, Source::Parked | Source::Companion) => Said::Nothing,
+        };
+        tried.step(source.asked(), said);
         if let Some(served) = served {
             return Outcome::Served(served);
         }
@@ -181,13 +218,24 @@ pub unsafe fn without_compiling<'a, I: CreateInfo>(
 ///
 /// # Safety
 /// The request's create info is valid.
-unsafe fn go_untouched<I: CreateInfo>(request: &Request<'_, I>, recorded: bool) -> Answer {
+unsafe fn go_untouched<I: CreateInfo>(request: &Request<'_, I>, recorded: bool, tried: &mut Tried) -> Answer {
     // SAFETY: the caller's contract.
     unsafe {
-        if request.call.names_code_of_the_layers() {
-            return refuse(request.call.parsed());
-        }
-        compile::untouched(request, recorded)
+        let answer = match request.call.names_code_of_the_layers() {
+            true => refuse(request.call.parsed()),
+            false => compile::untouched(request, recorded),
+        };
+        tried.step(Asked::Own, said(answer));
+        answer
+    }
+}
+
+/// What the program's own call, or the compile, has come to.
+fn said(answer: Answer) -> Said {
+    match answer.result {
+        vk::Result::SUCCESS => Said::Had,
+        vk::Result::PIPELINE_COMPILE_REQUIRED => Said::Forbidden,
+        _ => Said::Error,
     }
 }
 

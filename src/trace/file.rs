@@ -108,16 +108,26 @@ struct Begun {
     began_ns: u64,
     name: String,
     category: String,
-    count: Option<u64>,
+    /// What else is told, as members of a JSON object.
+    told: String,
     shortest_us: u64,
+    /// The span has ended when it begins, and took so long.
+    took_ns: Option<u64>,
+}
+
+impl Begun {
+    fn tell(&mut self, name: &str, value: &str) {
+        let comma = if self.told.is_empty() { "" } else { "," };
+        let _ = write!(self.told, "{comma}\"{name}\":{value}");
+    }
 }
 
 impl Visit for Begun {
     fn record_u64(&mut self, field: &Field, value: u64) {
         match field.name() {
-            "count" => self.count = Some(value),
             "shortest_us" => self.shortest_us = value,
-            _ => {}
+            "took_ns" => self.took_ns = Some(value),
+            name => self.tell(name, &value.to_string()),
         }
     }
 
@@ -125,7 +135,7 @@ impl Visit for Begun {
         match field.name() {
             "name" => value.clone_into(&mut self.name),
             "category" => value.clone_into(&mut self.category),
-            _ => {}
+            name => self.tell(name, &quoted(value)),
         }
     }
 
@@ -151,7 +161,7 @@ where
         let Some(begun) = context.span(&id).and_then(|span| span.extensions_mut().remove::<Begun>()) else {
             return;
         };
-        let took_ns = now_ns().saturating_sub(begun.began_ns);
+        let took_ns = begun.took_ns.unwrap_or_else(|| now_ns().saturating_sub(begun.began_ns));
         if took_ns >= begun.shortest_us * 1000 {
             self.write(&lines(&begun, took_ns));
         }
@@ -172,11 +182,11 @@ fn lines(begun: &Begun, took_ns: u64) -> String {
         );
     }
     let (name, category) = (quoted(&begun.name), quoted(&begun.category));
-    let (began, took) = (micros(begun.began_ns), micros(took_ns));
-    let count = begun.count.map_or(String::new(), |count| format!("\"count\":{count}"));
+    let (began, took) = (micros(begun.began_ns.saturating_sub(begun.took_ns.unwrap_or(0))), micros(took_ns));
+    let told = &begun.told;
     let _ = writeln!(
         text,
-        "{{\"ph\":\"X\",\"ts\":{began},\"dur\":{took},{of},\"name\":{name},\"cat\":{category},\"args\":{{{count}}}}},"
+        "{{\"ph\":\"X\",\"ts\":{began},\"dur\":{took},{of},\"name\":{name},\"cat\":{category},\"args\":{{{told}}}}},"
     );
     text
 }

@@ -9,6 +9,8 @@ use tracing::span::EnteredSpan;
 use super::file::{self, TARGET};
 use crate::config::OfProcess;
 use crate::log;
+use crate::tried::{self, Why};
+use vkstash_store::reports::timeline::{Creation, Step};
 
 /// Shorter creation calls are not written.
 const SHORTEST_CALL: Duration = Duration::from_millis(1);
@@ -37,6 +39,25 @@ pub fn creation(command: &'static str, count: u32) -> Span {
         info_span!(target: TARGET, "creation", name = command, category, count, shortest_us).entered()
     };
     Span(is_on().then(span))
+}
+
+/// A pipeline that was created just now: what was tried, what it took, and why in this order.
+pub fn pipeline(creation: &Creation) {
+    if is_on() {
+        write_pipeline(creation);
+    }
+}
+
+#[cold]
+fn write_pipeline(creation: &Creation) {
+    let step = |step: &Step| format!("{} {:?}", tried::words(step), tried::duration(step.tenths));
+    let steps: Vec<String> = creation.steps().iter().map(step).collect();
+    let name = creation.steps().last().map_or_else(String::new, tried::words);
+    let (tried, why) = (steps.join(", "), Why::word(creation.why));
+    let took_ns = tried::duration(creation.tenths).as_nanos() as u64;
+    let key = creation.key.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
+    let (name, tried, key) = (name.as_str(), tried.as_str(), key.as_str());
+    info_span!(target: TARGET, "pipeline", name, category = "pipeline", took_ns, key, tried, why);
 }
 
 #[inline]

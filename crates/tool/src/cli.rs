@@ -406,6 +406,9 @@ pub(crate) struct ShowArgs {
     /// The first digits of a pipeline's key, or `latest`; all pipelines are listed without it
     #[arg(value_name = "PIPELINE")]
     pub(crate) pipeline: Option<String>,
+    /// Show how the last run got the pipeline, or all of its pipelines: what was tried, what that took, and why
+    #[arg(long)]
+    pub(crate) last_run: bool,
     /// Also write the pipeline's shaders to this folder, as SPIR-V
     #[arg(long, value_name = "DIR", requires = "pipeline")]
     pub(crate) spirv: Option<PathBuf>,

@@ -6,10 +6,12 @@
 //! | `describe` | a recipe in Vulkan's words |
 //! | `objects` | the same of pipeline layouts and render passes |
 //! | `code` | writing shaders to files |
+//! | `last_run` | how the last run got its pipelines |
 //! | `words` | names and numbers as they are printed |
 
 mod code;
 mod describe;
+mod last_run;
 mod objects;
 mod pipelines;
 mod words;
@@ -21,6 +23,7 @@ use VkLayer_vkstash::recipe::model::Recipe;
 use serde::Serialize;
 use vkstash_store::format::record::{Key, Kind};
 use vkstash_store::format::refusal::OpenError;
+use vkstash_store::reports::timeline::{self, Creation};
 use vkstash_store::stash::browse::Browser;
 use vkstash_store::stash::inspect::list_applications;
 
@@ -30,6 +33,7 @@ use crate::output::{self, Printer};
 use crate::root;
 use crate::units::{counted, moment, size, span};
 
+use last_run::Created;
 use pipelines::{Listed, OnDevice};
 use words::DIGITS;
 
@@ -65,6 +69,10 @@ pub(crate) fn main(args: &ShowArgs) -> Result<(), ShowError> {
     let root = root::root(args.dir.as_deref()).ok_or(ShowError::NoRoot)?;
     let found = list_applications(&root)?;
     let application = choose(&found, &args.application, &root)?;
+    let creations = if args.last_run { timeline::last(&root, &application.folder) } else { Vec::new() };
+    if args.last_run && args.pipeline.is_none() {
+        return tell_last_run(&creations, args.json);
+    }
     let portable = Browser::open(&root, &application.folder, "portable");
     let portable = match portable {
         Err(error) if error.is_missing() => return Err(ShowError::Empty(application.display.clone())),
@@ -91,7 +99,18 @@ pub(crate) fn main(args: &ShowArgs) -> Result<(), ShowError> {
         Err(_) if digits == LATEST => return Err(ShowError::Empty(name())),
         Err(_) => return Err(ShowError::Unknown(name(), digits)),
     };
-    show(&portable, &pipeline, args)
+    show(&portable, &pipeline, &creations, args)
+}
+
+/// Everything that the last run created.
+fn tell_last_run(creations: &[Creation], json: bool) -> Result<(), ShowError> {
+    if json {
+        let all: Vec<_> = creations.iter().map(Created::of).collect();
+        return Ok(output::print(&format!("{}\n", output::escaped(&serde_json::to_string_pretty(&all)?)))?);
+    }
+    let mut out = Printer::open()?;
+    last_run::tell_all(&mut out, creations)?;
+    Ok(out.flush()?)
 }
 
 /// A list, the pipeline that was used last first.
@@ -123,9 +142,17 @@ struct Shown<'a> {
     listed: &'a Listed,
     /// What it is made of, line by line.
     description: Vec<&'a str>,
+    /// How the last run got it; missing unless that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_run: Option<Vec<Created>>,
 }
 
-fn show(portable: &Browser, pipeline: &Listed, args: &ShowArgs) -> Result<(), ShowError> {
+fn show(
+    portable: &Browser,
+    pipeline: &Listed,
+    creations: &[Creation],
+    args: &ShowArgs,
+) -> Result<(), ShowError> {
     let mut bytes = Vec::new();
     let digest = hex::decode(&pipeline.key).ok().and_then(|bytes| Key::try_from(bytes).ok());
     let key: Key = digest.ok_or(ShowError::Recipe)?;
@@ -133,6 +160,7 @@ fn show(portable: &Browser, pipeline: &Listed, args: &ShowArgs) -> Result<(), Sh
         return Err(ShowError::Recipe);
     }
     let recipe: Recipe<'_> = key::decode(&bytes).map_err(|_| ShowError::Recipe)?;
+    let creations: Vec<&Creation> = creations.iter().filter(|creation| creation.is_of(&key)).collect();
     if let Some(folder) = &args.spirv {
         for file in code::write(portable, &recipe, folder)? {
             output::eprint_line(&format!("wrote {}", file.display()));
@@ -142,7 +170,9 @@ fn show(portable: &Browser, pipeline: &Listed, args: &ShowArgs) -> Result<(), Sh
     describe::describe(portable, &recipe, &mut text)?;
     let text = String::from_utf8_lossy(&text);
     if args.json {
-        let shown = Shown { listed: pipeline, description: text.lines().collect() };
+        let last_run =
+            args.last_run.then(|| creations.iter().map(|creation| Created::of(creation)).collect());
+        let shown = Shown { listed: pipeline, description: text.lines().collect(), last_run };
         let shown = serde_json::to_string_pretty(&shown)?;
         return Ok(output::print(&format!("{}\n", output::escaped(&shown)))?);
     }
@@ -151,6 +181,9 @@ fn show(portable: &Browser, pipeline: &Listed, args: &ShowArgs) -> Result<(), Sh
     writeln!(out, "{}", pipeline.what)?;
     if let Some(used) = pipeline.last_use_unix_ms {
         writeln!(out, "last use: {} UTC", moment(used))?;
+    }
+    if args.last_run {
+        last_run::tell(&mut out, &creations)?;
     }
     for OnDevice { device, part, bytes, compile_ns } in &pipeline.devices {
         let artifact = match bytes {

@@ -13,15 +13,21 @@ fn filled() -> Option<Machine> {
         skip::missing(&skip::this_test(), &format!("no {NAME} (cargo build --workspace makes it)"));
         return None;
     }
-    let mut command = machine.tool();
-    command.args(["run", "--quiet", "--"]).arg(program);
-    command.args(["--cache", "fresh", "--state", "viewport", "--count", "12"]);
-    let ran = output(&mut command);
-    assert!(ran.status.success(), "{ran:?}");
+    machine.run_program();
     Some(machine)
 }
 
 impl Machine {
+    /// Creates the pipelines.
+    fn run_program(&self) {
+        let program = Path::new(env!("CARGO_BIN_EXE_vkstash")).parent().unwrap().join(NAME);
+        let mut command = self.tool();
+        command.args(["run", "--quiet", "--"]).arg(program);
+        command.args(["--cache", "fresh", "--state", "viewport", "--count", "12"]);
+        let ran = output(&mut command);
+        assert!(ran.status.success(), "{ran:?}");
+    }
+
     fn said(&self, arguments: &[&str]) -> String {
         let output = output(self.tool().args(arguments));
         assert!(output.status.success(), "{arguments:?}: {output:?}");
@@ -53,6 +59,38 @@ fn applications_and_their_pipelines_are_listed() {
     let uses: Vec<_> = pipelines.iter().map(|one| one["last_use_unix_ms"].as_u64().unwrap()).collect();
     assert!(uses.is_sorted_by(|one, next| one >= next), "{uses:?}");
     assert_eq!(machine.complaint(&["show", "nobody"]).matches("`vkstash list`").count(), 1);
+}
+
+#[test]
+fn how_the_last_run_got_its_pipelines_is_told() {
+    let Some(machine) = filled() else { return };
+    let all: serde_json::Value =
+        serde_json::from_str(&machine.said(&["show", NAME, "--last-run", "--json"])).unwrap();
+    let all = all.as_array().unwrap();
+    assert_eq!(all.len(), 12);
+    for one in all {
+        let tried = one["tried"].as_array().unwrap();
+        assert_eq!(
+            (&one["got"], &tried.last().unwrap()["source"]),
+            (&"pipeline".into(), &"compile".into()),
+            "{one}"
+        );
+        let sum: u64 = tried.iter().map(|step| step["took_ns"].as_u64().unwrap()).sum();
+        assert!(sum <= one["took_ns"].as_u64().unwrap() + 100, "{one}");
+    }
+    let listed = machine.said(&["show", NAME, "--last-run"]);
+    assert!(listed.ends_with("12 creations\n") && listed.matches(", compiled (").count() == 12, "{listed}");
+    // A run that is served.
+    machine.run_program();
+    let told = machine.said(&["show", NAME, "latest", "--last-run"]);
+    assert!(told.contains("last run: created in ") && told.contains("stash had it ("), "{told}");
+    assert!(told.contains("  the order: "), "{told}");
+    let json: serde_json::Value =
+        serde_json::from_str(&machine.said(&["show", NAME, "latest", "--last-run", "--json"])).unwrap();
+    assert_eq!(json["last_run"].as_array().unwrap().len(), 1, "{json}");
+    let without: serde_json::Value =
+        serde_json::from_str(&machine.said(&["show", NAME, "latest", "--json"])).unwrap();
+    assert!(without.get("last_run").is_none(), "{without}");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::maintenance::survey::PartFolder;
 use crate::settings;
 
 /// The ends of the names of our files.
-const OURS: [&str; 5] = [".vks", ".vkg", ".vkr", ".vkt", ".lock"];
+const OURS: [&str; 6] = [".vks", ".vkg", ".vkr", ".vkl", ".vkt", ".lock"];
 
 fn is_ours(name: &str) -> bool {
     OURS.iter().any(|suffix| name.ends_with(suffix)) || name.starts_with(".tmp-")

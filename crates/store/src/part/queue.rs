@@ -17,11 +17,14 @@ use crate::part::read_only::ReadOnlyPart;
 use crate::part::tallies::Tallies;
 use crate::part::threads::{HelperThread, WriterThread};
 use crate::reports::model::{RunReport, StoreReport};
+use crate::reports::timeline::Creation;
 use crate::segment::append::{Payload, Slot};
 use crate::settings::ForProgram;
 
 /// The number of uses that may wait for the writer.
 const QUEUE_USES: usize = 4096;
+/// The same of creations, for the timeline.
+const QUEUE_CREATIONS: usize = 2048;
 /// A thread that waits for a flush polls for this long before it sleeps.
 const AWAKE: Duration = Duration::from_micros(100);
 /// The helper repeats a failed task after this time. Each failure doubles the time, ...
@@ -149,6 +152,7 @@ pub(crate) struct Shared<P> {
     records: SegQueue<Pending<P>>,
     waiting_bytes: AtomicUsize,
     uses: OnceLock<ArrayQueue<Use<P>>>,
+    creations: OnceLock<ArrayQueue<Creation>>,
     touched: AtomicBool,
     /// The writer is to seal the segments that it writes.
     seals: AtomicBool,
@@ -202,6 +206,7 @@ impl<P: Destination> Shared<P> {
             records: SegQueue::new(),
             waiting_bytes: AtomicUsize::new(0),
             uses: OnceLock::new(),
+            creations: OnceLock::new(),
             touched: AtomicBool::new(false),
             seals: AtomicBool::new(false),
             asked_for_help: AtomicBool::new(false),
@@ -556,6 +561,19 @@ impl<P: Destination> Shared<P> {
     /// The next use.
     pub(crate) fn pop_use(&self) -> Option<Use<P>> {
         self.uses.get()?.pop()
+    }
+
+    /// Queues a creation for the timeline, which goes without those that the writer comes too late for. Whoever creates
+    /// pipelines counts something, and so the writer comes.
+    pub(crate) fn push_creation(&self, creation: Creation) {
+        if self.is_open() {
+            let _ = self.creations.get_or_init(|| ArrayQueue::new(QUEUE_CREATIONS)).push(creation);
+        }
+    }
+
+    /// The next creation.
+    pub(crate) fn pop_creation(&self) -> Option<Creation> {
+        self.creations.get()?.pop()
     }
 
     /// The counters of the report have changed.

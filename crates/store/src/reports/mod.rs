@@ -4,8 +4,10 @@
 //! |---|---|
 //! | `model` | the report of one process |
 //! | `runs` | the files of reports |
+//! | `timeline` | how each pipeline of a run was created, and the files of that |
 //! | `totals` | the sums of many reports |
 
 pub mod model;
 pub mod runs;
+pub mod timeline;
 pub mod totals;

@@ -14,6 +14,7 @@ use crate::disk::folder::{Folder, read_at};
 use crate::format::bytes::{Reader, put_u32};
 use crate::format::refusal::Refusal;
 use crate::reports::model::RunReport;
+use crate::reports::timeline;
 
 /// The first bytes of a report.
 pub(crate) const REPORT_MAGIC: [u8; 8] = *b"\x89VKR\r\n\x1a\n";
@@ -46,6 +47,11 @@ impl RunName {
     pub(crate) fn new(started_unix_ms: u64, pid: u32, random: u64) -> RunName {
         let file = format!("run-{started_unix_ms:016x}-{pid:08x}-{random:016x}{SUFFIX}");
         RunName { file, turn: Arc::default() }
+    }
+
+    /// The name of the run's timeline.
+    pub(crate) fn timeline(&self) -> String {
+        format!("{}{}", self.file.trim_end_matches(SUFFIX), timeline::SUFFIX)
     }
 
     /// Makes and writes a report while no other thread does. So a report that the disk delays never replaces a later

@@ -21,6 +21,7 @@ pub use crate::part::queue::END;
 use crate::part::queue::{Joined, WaitLimits};
 use crate::reports::model::{RunReport, StoreReport};
 use crate::reports::runs::RunName;
+use crate::reports::timeline::Creation;
 use crate::settings::{BackgroundMode, CacheKinds};
 use crate::stash::background_mode;
 use crate::stash::own_report::Runs;
@@ -117,7 +118,7 @@ impl Stash {
         }
         let shared = Shared::new(waits);
         let portable = Part::open(&home, PartIdentity::Portable, &shared)?;
-        let runs = Arc::new(Runs { home: home.clone(), name: run });
+        let runs = Arc::new(Runs { home: home.clone(), name: run, creations: Mutex::default() });
         let start = Start::new(Arc::downgrade(&portable), runs.clone(), home.clone());
         // Set here only.
         let _ = shared.start.set(Box::new(move |shared| start.spawn(shared)));
@@ -182,6 +183,13 @@ impl Stash {
     pub fn set_modules_of(&self, modules_of: ModulesOf) {
         // Later calls are ignored.
         let _ = self.shared.modules_of.set(modules_of);
+    }
+
+    /// Notes the creation of a pipeline for the timeline of this run.
+    pub fn note_creation(&self, creation: Creation) {
+        if !self.ignores_uses.load(Ordering::Relaxed) {
+            self.shared.push_creation(creation);
+        }
     }
 
     /// Notes a use of a record. The writer writes the first use of each key in a run as a [`Kind::Use`] record. Uses

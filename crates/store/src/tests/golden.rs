@@ -12,6 +12,8 @@ use crate::format::sizes::{FIRST_RECORD, VERSION};
 use crate::format::table::Row;
 use crate::reports::model::{BypassReport, DeviceReport, RunReport, StoreReport};
 use crate::reports::runs;
+use crate::reports::timeline::{self, Creation, Step};
+use crate::tests::timelines::timelines;
 use crate::tests::*;
 
 /// The records of the golden segments.
@@ -71,6 +73,28 @@ fn estimates() -> Vec<u8> {
     segment_of(PartIdentity::Device(header()), [(Kind::Estimates, ESTIMATES, record)].into_iter())
 }
 
+fn creations() -> [Creation; 2] {
+    let step = |source, answer, tenths| Step { source, answer, tenths };
+    let none = Step::default();
+    let served = Creation {
+        key: [1; 16],
+        unix_us: 1_700_000_000_000_001,
+        tenths: 702,
+        why: 1,
+        result: 0,
+        count: 2,
+        steps: [step(0, 2, 2), step(2, 0, 690), none, none, none],
+    };
+    let all = [step(0, 2, 1), step(1, 2, 300), step(2, 4, 700), step(3, 2, 250), step(4, 0, u32::MAX)];
+    [served, Creation { key: [2; 16], tenths: u32::MAX, count: 5, steps: all, ..served }]
+}
+
+fn timeline() -> Vec<u8> {
+    let (root, folder) = timelines();
+    timeline::append(&folder, "one.vkl", &creations()).unwrap();
+    fs::read(root.path().join("one.vkl")).unwrap()
+}
+
 fn segment_of(identity: PartIdentity, given: impl Iterator<Item = (Kind, Key, Vec<u8>)>) -> Vec<u8> {
     let header = FileHeader {
         version: VERSION,
@@ -124,7 +148,7 @@ fn report() -> RunReport {
     }
 }
 
-fn all() -> [(&'static str, Vec<u8>); 9] {
+fn all() -> [(&'static str, Vec<u8>); 10] {
     [
         ("portable-v2.vks", segment(PartIdentity::Portable, Kind::Recipe)),
         ("sealed-v2.vks", sealed()),
@@ -134,6 +158,7 @@ fn all() -> [(&'static str, Vec<u8>); 9] {
         ("found-v2.vks", found()),
         ("comparison-v2.vks", comparisons()),
         ("estimates-v2.vks", estimates()),
+        ("timeline-v1.vkl", timeline()),
         ("report-v2.vkr", runs::encode(runs::REPORT_MAGIC, &report()).unwrap()),
     ]
 }
@@ -246,6 +271,16 @@ fn what_was_found_stays_readable() {
     let mut buffer = Vec::new();
     assert!(device.read(Kind::Found, &key(3), &mut buffer));
     assert_eq!(buffer, 60_u32.to_le_bytes());
+}
+
+#[test]
+fn timelines_stay_readable() {
+    let root = root();
+    let runs = root.path().join(app().folder).join("runs");
+    drop(open(root.path()));
+    fs::create_dir_all(&runs).unwrap();
+    fs::copy(golden("timeline-v1.vkl"), runs.join("run-1.vkl")).unwrap();
+    assert_eq!(timeline::last(root.path(), &app().folder), creations());
 }
 
 #[test]

@@ -30,6 +30,7 @@ mod siblings;
 mod slow_disk;
 mod stale_files;
 mod strict;
+mod timelines;
 mod verify;
 pub(crate) mod watched;
 

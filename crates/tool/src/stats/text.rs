@@ -197,6 +197,13 @@ fn describe_work(lines: &mut Vec<String>, work: &Work) {
         let percent = work.driver_percent.map_or(String::new(), |percent| format!("{percent:.1} %, "));
         let note = format!("{percent}in the program's or the driver's own cache");
         row("driver had", get(Count::DriverHad), &note);
+        let of_those = [
+            (Count::DriverHadOnDisk, "on its disk", "of those: read from the driver's disk cache"),
+            (Count::CompanionHad, "beside", "of those: from what was served for the same shaders"),
+        ];
+        for (what, label, note) in of_those.into_iter().filter(|(what, ..)| get(*what) > 0) {
+            row(label, get(what), note);
+        }
     }
     row("compiled", compiled, &format!("{spent}{unrecorded}"));
     if get(Count::NothingKept) > 0 {

@@ -1,0 +1,151 @@
+//! The timeline of a run: how each pipeline was created, in a file beside the run's report (docs/format.md).
+
+use std::io;
+use std::path::Path;
+
+use rustix::fs::OFlags;
+
+use crate::base::sort;
+use crate::disk::folder::{FILE_MODE, Folder, read_at, write_all_at};
+use crate::disk::ops as disk;
+use crate::format::bytes::{Reader, close_block, is_closed, put_u32, put_u64};
+use crate::format::record::Key;
+
+/// The end of a file's name.
+pub(crate) const SUFFIX: &str = ".vkl";
+const MAGIC: [u8; 8] = *b"\x89VKL\r\n\x1a\n";
+const VERSION: u32 = 1;
+const HEADER_BYTES: usize = 16;
+const ENTRY_BYTES: usize = 64;
+/// The most entries of a file.
+pub(crate) const MOST: usize = 16_384;
+/// The number of files that are kept.
+const KEEP: usize = 8;
+/// The most steps of an entry.
+pub const MOST_STEPS: usize = 5;
+
+/// One thing that was tried for a pipeline. The store does not know what the numbers stand for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Step {
+    /// What was asked, from 0 to 15.
+    pub source: u8,
+    /// What it answered, from 0 to 15.
+    pub answer: u8,
+    /// What that took, in tenths of a microsecond; the largest number stands for more.
+    pub tenths: u32,
+}
+
+/// The creation of one pipeline.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Creation {
+    /// The first half of the pipeline's key.
+    pub key: [u8; 16],
+    /// When the call began, in microseconds since 1970.
+    pub unix_us: u64,
+    /// What all of it took, in tenths of a microsecond; the largest number stands for more.
+    pub tenths: u32,
+    /// Why these sources were asked, in this order.
+    pub why: u8,
+    /// What the program got.
+    pub result: u8,
+    /// How many steps there were.
+    pub count: u8,
+    /// The steps, and then zeros.
+    pub steps: [Step; MOST_STEPS],
+}
+
+impl Creation {
+    /// Whether it is one of this pipeline.
+    pub fn is_of(&self, key: &Key) -> bool {
+        key.starts_with(&self.key)
+    }
+
+    /// The steps.
+    pub fn steps(&self) -> &[Step] {
+        self.steps.get(..usize::from(self.count)).unwrap_or_default()
+    }
+
+    fn encode(&self) -> [u8; ENTRY_BYTES] {
+        let mut bytes = [0; ENTRY_BYTES];
+        bytes[..16].copy_from_slice(&self.key);
+        put_u64(&mut bytes, 16, self.unix_us);
+        put_u32(&mut bytes, 24, self.tenths);
+        bytes[28..31].copy_from_slice(&[self.why, self.result, self.count]);
+        for (at, step) in self.steps.iter().enumerate() {
+            bytes[31 + at] = step.source | step.answer << 4;
+            put_u32(&mut bytes, 36 + 4 * at, step.tenths);
+        }
+        close_block(&mut bytes);
+        bytes
+    }
+
+    /// None: damaged.
+    fn decode(bytes: &[u8]) -> Option<Creation> {
+        let mut reader = Reader::new(bytes);
+        let (key, unix_us, tenths) = (reader.array()?, reader.u64()?, reader.u32()?);
+        let [why, result, count] = reader.array()?;
+        let kinds: [u8; MOST_STEPS] = reader.array()?;
+        let mut steps = [Step::default(); MOST_STEPS];
+        for (step, kind) in steps.iter_mut().zip(kinds) {
+            *step = Step { source: kind & 15, answer: kind >> 4, tenths: reader.u32()? };
+        }
+        let is_sound = reader.u32()? == 0 && is_closed(bytes) && usize::from(count) <= MOST_STEPS;
+        is_sound.then_some(Creation { key, unix_us, tenths, why, result, count, steps })
+    }
+}
+
+/// Appends to the file of this name, and creates it if it is not there: then the oldest of the folder go.
+pub(crate) fn append(folder: &Folder, name: &str, creations: &[Creation]) -> io::Result<()> {
+    if creations.is_empty() {
+        return Ok(());
+    }
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = disk::openat(folder, name, flags, FILE_MODE)?;
+    let length = disk::fstat(&file)?.st_size;
+    let mut bytes = Vec::new();
+    if length < HEADER_BYTES as i64 {
+        remove_oldest(folder);
+        bytes.extend(MAGIC);
+        bytes.extend(VERSION.to_le_bytes());
+        bytes.extend((ENTRY_BYTES as u32).to_le_bytes());
+    }
+    // An entry that a process that died has written in part is overwritten.
+    let there = usize::try_from(length).unwrap_or(0).saturating_sub(HEADER_BYTES) / ENTRY_BYTES;
+    let offset = if bytes.is_empty() { HEADER_BYTES + there * ENTRY_BYTES } else { 0 };
+    let more = creations.iter().take(MOST.saturating_sub(there));
+    bytes.extend(more.flat_map(Creation::encode));
+    write_all_at(&file, &bytes, offset as u64).map_err(|(_, error)| error)
+}
+
+/// The names begin with the start of the run.
+fn remove_oldest(folder: &Folder) {
+    let mut names = folder.names(SUFFIX).unwrap_or_default();
+    sort::sort(&mut names);
+    names.truncate(names.len().saturating_sub(KEEP));
+    // One that is still there goes next time.
+    names.iter().for_each(|name| _ = folder.remove_file(name));
+}
+
+/// The entries of the latest run of the application in that folder that created any pipeline. Empty: there is none, or
+/// nothing in it can be read.
+pub fn last(root: &Path, application: &str) -> Vec<Creation> {
+    let folder = Folder::root(root, false).and_then(|root| root.sub(application, false)?.sub("runs", false));
+    let Ok(folder) = folder else { return Vec::new() };
+    let mut names = folder.names(SUFFIX).unwrap_or_default();
+    sort::sort(&mut names);
+    names.iter().rev().map(|name| read(&folder, name)).find(|found| !found.is_empty()).unwrap_or_default()
+}
+
+fn read(folder: &Folder, name: &str) -> Vec<Creation> {
+    let Ok((file, length)) = folder.open_file(name) else { return Vec::new() };
+    let length = usize::try_from(length).unwrap_or(usize::MAX).min(HEADER_BYTES + MOST * ENTRY_BYTES);
+    let mut bytes = Vec::new();
+    if read_at(&file, &mut bytes, length, 0).is_err() {
+        return Vec::new();
+    }
+    let mut reader = Reader::new(&bytes);
+    let head = (reader.array(), reader.u32(), reader.u32());
+    let is_ours = head == (Some(MAGIC), Some(VERSION), Some(ENTRY_BYTES as u32));
+    let entries = bytes.get(HEADER_BYTES..).filter(|_| is_ours).unwrap_or_default();
+    entries.chunks_exact(ENTRY_BYTES).filter_map(Creation::decode).collect()
+}

@@ -1,0 +1,100 @@
+//! `--last-run`: how the last run got its pipelines.
+
+use std::io::{self, Write};
+
+use VkLayer_vkstash::tried::{self, Asked, Got, Said, Why};
+use serde::Serialize;
+use vkstash_store::reports::timeline::Creation;
+
+use super::words::DIGITS;
+use crate::units::{counted, moment, span};
+
+/// One creation for programs.
+#[derive(Serialize)]
+pub(super) struct Created {
+    /// The first half of the pipeline's key, in hexadecimal digits.
+    key: String,
+    /// When the call began, in microseconds since 1970.
+    unix_us: u64,
+    /// What the call took.
+    took_ns: u64,
+    /// Why these sources were asked, in this order.
+    why: &'static str,
+    /// `pipeline`, `compile_required` or `error`.
+    got: &'static str,
+    /// In their order.
+    tried: Vec<Step>,
+}
+
+#[derive(Serialize)]
+struct Step {
+    source: &'static str,
+    answer: &'static str,
+    took_ns: u64,
+}
+
+fn nanos(tenths: u32) -> u64 {
+    u64::from(tenths).saturating_mul(100)
+}
+
+impl Created {
+    pub(super) fn of(creation: &Creation) -> Created {
+        let step = |step: &vkstash_store::reports::timeline::Step| Step {
+            source: Asked::word(step.source),
+            answer: Said::word(step.answer),
+            took_ns: nanos(step.tenths),
+        };
+        Created {
+            key: hex::encode(creation.key),
+            unix_us: creation.unix_us,
+            took_ns: nanos(creation.tenths),
+            why: Why::word(creation.why),
+            got: match creation.result {
+                result if result == Got::Pipeline as u8 => "pipeline",
+                result if result == Got::CompileRequired as u8 => "compile_required",
+                _ => "error",
+            },
+            tried: creation.steps().iter().map(step).collect(),
+        }
+    }
+}
+
+/// What was tried: `parked had nothing (0.2 us), driver had it on disk (61 us)`.
+fn steps(creation: &Creation) -> String {
+    let step = |step| format!("{} ({})", tried::words(step), span(nanos(step.tenths)));
+    creation.steps().iter().map(step).collect::<Vec<_>>().join(", ")
+}
+
+/// All of them, in the order of their ends.
+pub(super) fn tell_all(out: &mut impl Write, creations: &[Creation]) -> io::Result<()> {
+    let Some(began) = creations.iter().map(|creation| creation.unix_us).min() else {
+        return writeln!(out, "no run has noted how it got its pipelines");
+    };
+    writeln!(out, "the last run created its first pipeline at {} UTC", moment(began / 1000))?;
+    writeln!(out, "{:<DIGITS$}  {:>9}  {:>9}  tried", "key", "after", "took")?;
+    for creation in creations {
+        let key = hex::encode(creation.key);
+        let after = span((creation.unix_us - began).saturating_mul(1000)).to_string();
+        let took = span(nanos(creation.tenths)).to_string();
+        writeln!(out, "{}  {after:>9}  {took:>9}  {}", &key[..DIGITS], steps(creation))?;
+    }
+    writeln!(out, "{}", counted(creations.len() as u64, "creation"))
+}
+
+/// Those of one pipeline.
+pub(super) fn tell(out: &mut impl Write, creations: &[&Creation]) -> io::Result<()> {
+    if creations.is_empty() {
+        return writeln!(out, "last run: it did not create this pipeline");
+    }
+    for creation in creations {
+        let (took, when) = (span(nanos(creation.tenths)), moment(creation.unix_us / 1000));
+        let got = match creation.result {
+            result if result == Got::Pipeline as u8 => "created",
+            result if result == Got::CompileRequired as u8 => "VK_PIPELINE_COMPILE_REQUIRED",
+            _ => "an error",
+        };
+        writeln!(out, "last run: {got} in {took}, {when} UTC: {}", steps(creation))?;
+        writeln!(out, "  the order: {}", Why::word(creation.why))?;
+    }
+    Ok(())
+}
