@@ -152,7 +152,7 @@ pub(crate) struct Shared<P> {
     records: SegQueue<Pending<P>>,
     waiting_bytes: AtomicUsize,
     uses: OnceLock<ArrayQueue<Use<P>>>,
-    creations: OnceLock<ArrayQueue<Creation>>,
+    creations: SegQueue<Creation>,
     touched: AtomicBool,
     /// The writer is to seal the segments that it writes.
     seals: AtomicBool,
@@ -206,7 +206,7 @@ impl<P: Destination> Shared<P> {
             records: SegQueue::new(),
             waiting_bytes: AtomicUsize::new(0),
             uses: OnceLock::new(),
-            creations: OnceLock::new(),
+            creations: SegQueue::new(),
             touched: AtomicBool::new(false),
             seals: AtomicBool::new(false),
             asked_for_help: AtomicBool::new(false),
@@ -566,14 +566,15 @@ impl<P: Destination> Shared<P> {
     /// Queues a creation for the timeline, which goes without those that the writer comes too late for. Whoever creates
     /// pipelines counts something, and so the writer comes.
     pub(crate) fn push_creation(&self, creation: Creation) {
-        if self.is_open() {
-            let _ = self.creations.get_or_init(|| ArrayQueue::new(QUEUE_CREATIONS)).push(creation);
+        // Of room for all at once, its first use would touch each page.
+        if self.is_open() && self.creations.len() < QUEUE_CREATIONS {
+            self.creations.push(creation);
         }
     }
 
     /// The next creation.
     pub(crate) fn pop_creation(&self) -> Option<Creation> {
-        self.creations.get()?.pop()
+        self.creations.pop()
     }
 
     /// The counters of the report have changed.
