@@ -445,7 +445,7 @@ impl Producer for AsProducer {
     }
 }
 
-/// Whether such pipelines are never made ahead (docs/architecture.md).
+/// Whether such pipelines are never made ahead (docs/parking.md).
 fn is_planned(reason: NotMade) -> bool {
     let planned =
         [NotMade::NoWay, NotMade::NothingToCompile, NotMade::Objects(ObjectError::ImmutableSamplers)];

@@ -2,7 +2,7 @@
 //! for others.
 //!
 //! A write can raise SIGPIPE (no reader of the pipe or socket), SIGXFSZ (RLIMIT_FSIZE) and SIGTTOU (background process
-//! of a terminal). docs/architecture.md says why they are blocked and taken back, and not ignored or avoided in another
+//! of a terminal). docs/process.md says why they are blocked and taken back, and not ignored or avoided in another
 //! way.
 #![allow(unsafe_code, reason = "calls of the C library that its crates do not wrap")]
 

@@ -13,7 +13,7 @@ const TEST: &str = "a_process_killed_on_a_busy_machine_loses_only_its_last_momen
 const KILLS: &str = "VKSTASH_TEST_KILLS";
 /// Threads that compute all the time.
 const BUSY_THREADS: usize = 14;
-/// What docs/architecture.md promises, without the time that a thread waits for a processor.
+/// What docs/process.md promises, without the time that a thread waits for a processor.
 const PROMISED: Duration = Duration::from_millis(250);
 /// Time between two records.
 const STEP: Duration = Duration::from_millis(2);
