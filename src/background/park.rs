@@ -366,19 +366,14 @@ impl Parker {
         // alive; the driver calls nothing of the program's (`enter_driver_of`).
         let made = unsafe { make::make(device, stored, &self.own, key, &mut inputs, &self.questions) };
         drop(mark);
-        let pause = Some(stored.device.worker_pause(started.elapsed()));
+        let pause = stored.device.worker_pause(started.elapsed());
+        if made.is_ok() && !matches!(way, Way::Compile(_)) {
+            self.note_time(started.elapsed());
+        }
         match made {
             Ok(finished) => {
-                if !matches!(way, Way::Compile(_)) {
-                    self.note_time(started.elapsed());
-                }
-                if let Some(late) = making.finish(finished) {
-                    self.release(device, &[late]);
-                }
-                if let Way::Found { took, bytes: Bytes::Lost } = way {
-                    late::leave_to_workers(device, key, took);
-                }
-                ControlFlow::Break(pause)
+                self.hand_in(device, key, way, making.finish(finished));
+                ControlFlow::Break(Some(pause))
             }
             Err(NotMade::FoundNoMore) => {
                 device.count(Count::FoundNoMore);
@@ -389,8 +384,18 @@ impl Parker {
                 if reason == NotMade::Refused {
                     inputs.note_refusal(stored, key);
                 }
-                ControlFlow::Break(pause.filter(|_| self.note(device, plan, key, reason)))
+                ControlFlow::Break(self.note(device, plan, key, reason).then_some(pause))
             }
+        }
+    }
+
+    /// A pipeline was made. `unwanted`: the program has stopped waiting for it.
+    fn hand_in(&self, device: &Device, key: &Key, way: Way, unwanted: Option<Finished>) {
+        if let Some(unwanted) = unwanted {
+            self.release(device, &[unwanted]);
+        }
+        if let Way::Found { took, bytes: Bytes::Lost } = way {
+            late::leave_to_workers(device, key, took);
         }
     }
 

@@ -168,33 +168,56 @@ unsafe fn call_and_record<I: CreateInfo>(
     if compiled {
         device.counters().add(Count::CompileNanos, wall.as_nanos() as u64);
     }
-    let refusals = if let Source::Refused(refused) = &source { refused.refusals } else { 0 };
-    let prefix = payload::prefix(cost, refusals);
     if matches!(source, Source::Private(_) | Source::Refused(_)) {
         // SAFETY: the driver has filled the program's structures.
         unsafe { feedback::clear_hit(feedback) };
     }
-    let payload = match &source {
+    let made = Made { pipeline: answer.pipeline, cost, compiled, captures: info.is_some() };
+    // SAFETY: the caller's contract; the pipeline was just made, of this source.
+    (answer, unsafe { record_made(request, &source, &made) })
+}
+
+/// A pipeline that the driver has made for the program.
+struct Made {
+    pipeline: vk::Pipeline,
+    /// What it would take undisturbed.
+    cost: Duration,
+    /// It may have been compiled.
+    compiled: bool,
+    /// The call could be changed so that binaries are captured.
+    captures: bool,
+}
+
+/// Records what came of the call.
+///
+/// # Safety
+/// The request's create info is valid, and the driver has just made the pipeline of it and of this source.
+unsafe fn record_made<I: CreateInfo>(request: &Request<'_, I>, source: &Source<'_>, made: &Made) -> Outcome {
+    let Request { call, pipeline } = request;
+    let &Made { cost, compiled, .. } = made;
+    let device = call.device;
+    let refusals = if let Source::Refused(refused) = source { refused.refusals } else { 0 };
+    let prefix = payload::prefix(cost, refusals);
+    let payload = match source {
         Source::Private(cache) | Source::Refused(Refused { cache, .. }) => cache.data_behind(&prefix),
         Source::Fresh => {
             // SAFETY: the program's cache is alive, and this call may use it (contract 4.4). If other threads name it
             // by now it may hold a few pipelines more, which makes the artifact larger and no less right: theirs go
             // through caches of the layer's.
-            unsafe { device.cache_data.read(cache, &prefix) }
+            unsafe { device.cache_data.read(call.passed.handle(), &prefix) }
         }
         Source::Captured => {
             // SAFETY: the caller's contract; the pipeline was just made.
-            let recorded =
-                info.is_some() && unsafe { binary::record_captured(request, answer.pipeline, cost) };
+            let recorded = made.captures && unsafe { binary::record_captured(request, made.pipeline, cost) };
             device.cache_data_probe.note(call.class(), (!recorded).then_some(NoData::Empty), false);
-            return (answer, if recorded { Outcome::Recorded } else { Outcome::Unrecorded });
+            return if recorded { Outcome::Recorded } else { Outcome::Unrecorded };
         }
         Source::Nowhere => {
             // Elsewhere the driver may have had it.
             let compiled = compiled && device.records_recipes_alone();
             // SAFETY: the caller's contract.
             unsafe { record::record_alone(request, compiled.then_some(cost)) };
-            return (answer, Outcome::Unrecorded);
+            return Outcome::Unrecorded;
         }
     };
     let beside_its_cache = !matches!(source, Source::Fresh) && call.passed.known().is_some();
@@ -202,14 +225,14 @@ unsafe fn call_and_record<I: CreateInfo>(
     let Ok(payload) = payload else {
         // SAFETY: the caller's contract.
         unsafe { record::record_alone(request, compiled.then_some(cost)) };
-        return (answer, Outcome::Unrecorded);
+        return Outcome::Unrecorded;
     };
-    if compiled && device.stored().is_some_and(|stored| record::is_lost(stored, &request.pipeline.key)) {
+    if compiled && device.stored().is_some_and(|stored| record::is_lost(stored, &pipeline.key)) {
         record::count_lost(device, cost);
     }
     // SAFETY: the caller's contract.
     unsafe { record::record(request, payload) };
-    (answer, Outcome::Recorded)
+    Outcome::Recorded
 }
 
 /// Whether a call was so much faster than the compile that noise does not explain it. RADV's are forty times as fast,

@@ -151,6 +151,30 @@ fn driver_by_name(properties: &vk::PhysicalDeviceProperties) -> vk::DriverId {
     }
 }
 
+/// Features that a driver offers.
+struct OffersOfDriver {
+    identifiers: bool,
+    cache_control: bool,
+    binaries: bool,
+}
+
+/// What a physical device is known to have before it is asked for more.
+struct Known<'a> {
+    listed: &'a [vk::ExtensionProperties],
+    api_version: u32,
+}
+
+impl Known<'_> {
+    fn lists(&self, name: &CStr) -> bool {
+        self.listed.iter().any(|listed| listed.extension_name_as_c_str() == Ok(name))
+    }
+
+    /// By the extension, or from this version on.
+    fn has(&self, name: &CStr, version: u32) -> bool {
+        self.api_version >= version || self.lists(name)
+    }
+}
+
 impl Instance {
     /// A live instance of which nothing has been asked yet.
     #[allow(clippy::too_many_arguments, reason = "what is known when an instance is created")]
@@ -208,50 +232,13 @@ impl Instance {
         }
         let api_version = self.application.api_version.min(properties.api_version);
 
-        let mut identifiers = vk::PhysicalDeviceShaderModuleIdentifierFeaturesEXT::default();
-        let mut control = vk::PhysicalDevicePipelineCreationCacheControlFeatures::default();
-        let mut binaries = pipeline_binary::Features::default();
-        let (get_features2, get_properties2) = (self.get_features2(), self.get_properties2());
-        let asks = get_features2.is_some() || get_properties2.is_some();
+        let asks = self.get_features2().is_some() || self.get_properties2().is_some();
         let listed = asks.then(|| self.listed(device)).flatten();
-        let lists =
-            |name: &CStr| listed.iter().flatten().any(|listed| listed.extension_name_as_c_str() == Ok(name));
-        let lists_identifiers = lists(ash::ext::shader_module_identifier::NAME);
-        let lists_binaries = lists(pipeline_binary::NAME);
-        if let Some(get) = get_features2 {
-            let mut chain = vk::PhysicalDeviceFeatures2::default();
-            if lists_identifiers {
-                chain = chain.push_next(&mut identifiers);
-            }
-            if lists(ash::ext::pipeline_creation_cache_control::NAME) || api_version >= vk::API_VERSION_1_3 {
-                chain = chain.push_next(&mut control);
-            }
-            if lists_binaries {
-                binaries.p_next = chain.p_next;
-                chain.p_next = (&raw mut binaries).cast();
-            }
-            if !chain.p_next.is_null() {
-                // SAFETY: a live physical device and a chain of output structures.
-                unsafe { get(device, &mut chain) };
-            }
-        }
-        let native_identifiers = identifiers.shader_module_identifier != 0;
-        let mut driver = vk::PhysicalDeviceDriverProperties::default();
-        let mut algorithm = vk::PhysicalDeviceShaderModuleIdentifierPropertiesEXT::default();
-        if let Some(get) = get_properties2 {
-            let mut chain = vk::PhysicalDeviceProperties2::default();
-            if lists(ash::khr::driver_properties::NAME) || api_version >= vk::API_VERSION_1_2 {
-                chain = chain.push_next(&mut driver);
-            }
-            if lists_identifiers {
-                chain = chain.push_next(&mut algorithm);
-            }
-            if !chain.p_next.is_null() {
-                // SAFETY: a live physical device, and a chain of structures that the driver knows.
-                unsafe { get(device, &mut chain) };
-            }
-        }
-        let cache_control = match control.pipeline_creation_cache_control != 0 {
+        let known = Known { listed: listed.as_deref().unwrap_or_default(), api_version };
+        let offers = self.ask_for_features(device, &known);
+        let native_identifiers = offers.identifiers;
+        let (driver, algorithm) = self.ask_for_properties(device, &known);
+        let cache_control = match offers.cache_control {
             true if api_version >= vk::API_VERSION_1_3 => CacheControl::Core,
             true => CacheControl::Extension,
             false => CacheControl::None,
@@ -268,22 +255,72 @@ impl Instance {
             && properties.api_version < vk::API_VERSION_1_3
             && self.get_features2().is_some();
         let emulates = wanted && (cache_control != CacheControl::None || emulates_cache_control);
-        let driver =
-            if driver.driver_id.as_raw() == 0 { driver_by_name(&properties) } else { driver.driver_id };
+        let driver = if driver.as_raw() == 0 { driver_by_name(&properties) } else { driver };
         // VK_KHR_maintenance5, which it needs, needs 1.3.
-        let pipeline_binaries = binaries.pipeline_binaries != 0 && api_version >= vk::API_VERSION_1_3;
+        let pipeline_binaries = offers.binaries && api_version >= vk::API_VERSION_1_3;
         PhysicalDevice {
             properties,
             driver,
             native_identifiers,
-            algorithm: algorithm.shader_module_identifier_algorithm_uuid,
+            algorithm,
             emulates,
             pipeline_binaries,
-            lists_binaries,
+            lists_binaries: known.lists(pipeline_binary::NAME),
             listed,
             cache_control,
             emulates_cache_control,
         }
+    }
+
+    fn ask_for_features(&self, device: vk::PhysicalDevice, known: &Known<'_>) -> OffersOfDriver {
+        let mut identifiers = vk::PhysicalDeviceShaderModuleIdentifierFeaturesEXT::default();
+        let mut control = vk::PhysicalDevicePipelineCreationCacheControlFeatures::default();
+        let mut binaries = pipeline_binary::Features::default();
+        if let Some(get) = self.get_features2() {
+            let mut chain = vk::PhysicalDeviceFeatures2::default();
+            if known.lists(ash::ext::shader_module_identifier::NAME) {
+                chain = chain.push_next(&mut identifiers);
+            }
+            if known.has(ash::ext::pipeline_creation_cache_control::NAME, vk::API_VERSION_1_3) {
+                chain = chain.push_next(&mut control);
+            }
+            if known.lists(pipeline_binary::NAME) {
+                binaries.p_next = chain.p_next;
+                chain.p_next = (&raw mut binaries).cast();
+            }
+            if !chain.p_next.is_null() {
+                // SAFETY: a live physical device and a chain of output structures.
+                unsafe { get(device, &mut chain) };
+            }
+        }
+        OffersOfDriver {
+            identifiers: identifiers.shader_module_identifier != 0,
+            cache_control: control.pipeline_creation_cache_control != 0,
+            binaries: binaries.pipeline_binaries != 0,
+        }
+    }
+
+    fn ask_for_properties(
+        &self,
+        device: vk::PhysicalDevice,
+        known: &Known<'_>,
+    ) -> (vk::DriverId, [u8; vk::UUID_SIZE]) {
+        let mut driver = vk::PhysicalDeviceDriverProperties::default();
+        let mut algorithm = vk::PhysicalDeviceShaderModuleIdentifierPropertiesEXT::default();
+        if let Some(get) = self.get_properties2() {
+            let mut chain = vk::PhysicalDeviceProperties2::default();
+            if known.has(ash::khr::driver_properties::NAME, vk::API_VERSION_1_2) {
+                chain = chain.push_next(&mut driver);
+            }
+            if known.lists(ash::ext::shader_module_identifier::NAME) {
+                chain = chain.push_next(&mut algorithm);
+            }
+            if !chain.p_next.is_null() {
+                // SAFETY: a live physical device, and a chain of structures that the driver knows.
+                unsafe { get(device, &mut chain) };
+            }
+        }
+        (driver.driver_id, algorithm.shader_module_identifier_algorithm_uuid)
     }
 
     /// Whether the driver can be told at vkCreateDevice to do without its own cache
