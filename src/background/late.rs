@@ -58,7 +58,7 @@ fn recorders() -> MutexGuard<'static, Vec<Arc<Recorder>>> {
 ///
 /// Not where a call may compile although it must not.
 pub fn start(device: &Arc<Device>) {
-    let is_wanted = device.policy.artifacts && device.cache_control;
+    let is_wanted = device.policy.artifacts && device.cache_control();
     let is_possible =
         pool::is_allowed() && !device.calls_workers_back() && device.table.destroy_pipeline.is_some();
     // Whoever makes artifacts ahead of a program has each call recorded.
@@ -114,8 +114,8 @@ pub unsafe fn leave(device: &Device) -> bool {
 impl Recorder {
     fn new(device: &Arc<Device>) -> Arc<Recorder> {
         let traits = DeviceTraits {
-            algorithm: (device.identifiers == IdentifierMode::Native).then_some(device.physical.algorithm),
-            advanced_blend: device.advanced_blend,
+            algorithm: (device.identifiers() == IdentifierMode::Native).then_some(device.physical.algorithm),
+            advanced_blend: device.advanced_blend(),
             limits: Limits::of(&device.physical.properties.limits),
             // No pipeline that is made here is ever used with a descriptor set.
             immutable_samplers: true,

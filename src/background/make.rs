@@ -88,7 +88,7 @@ pub fn ways(device: &Device, stored: &Stored, key: &Key) -> [Option<Way>; 2] {
             payload::cost(&record).filter(|cost| compiled && *cost <= faults::time_limit(LONGEST_COMPILE));
         return [cost.map(Way::Compile), None];
     }
-    if !device.cache_control {
+    if !device.cache_control() {
         return [None, None];
     }
     // Of the device's own part alone: what a device with other features has made may need these.

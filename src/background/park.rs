@@ -102,11 +102,11 @@ pub fn start(device: &Arc<Device>) {
     if !device.stash_folder().is_some_and(|folder| folder.is_dir()) {
         return device.parked.expect_no_plan(device.counters());
     }
-    let is_to_create = device.keeps_artifacts() || device.identifiers != IdentifierMode::Off;
+    let is_to_create = device.keeps_artifacts() || device.identifiers() != IdentifierMode::Off;
     let at_first_command = is_to_create && !device.instance().last_device_was_idle.load(Ordering::Relaxed);
     let traits = DeviceTraits {
-        algorithm: (device.identifiers == IdentifierMode::Native).then_some(device.physical.algorithm),
-        advanced_blend: device.advanced_blend,
+        algorithm: (device.identifiers() == IdentifierMode::Native).then_some(device.physical.algorithm),
+        advanced_blend: device.advanced_blend(),
         limits: Limits::of(&device.physical.properties.limits),
         immutable_samplers: false,
     };

@@ -27,7 +27,7 @@ pub unsafe extern "system" fn create(
     let Some(next) = device.table.create_pipeline_cache else { return vk::Result::ERROR_UNKNOWN };
     // SAFETY: a valid create info.
     let mut below = unsafe { *info };
-    if device.cache_control_emulated {
+    if device.emulates_cache_control() {
         // A flag of the feature that the driver lacks (contract 2.6); a cache that locks serves as well.
         below.flags &= !vk::PipelineCacheCreateFlags::EXTERNALLY_SYNCHRONIZED;
     }
@@ -43,9 +43,9 @@ pub unsafe extern "system" fn create(
                 let size = (*info).initial_data_size;
                 let loaded = size > HEADER_SIZE && {
                     let data = slice::from_raw_parts((*info).p_initial_data.cast::<u8>(), size);
-                    device.cache_data.may_load(data)
+                    device.caches.data.may_load(data)
                 };
-                device.caches.insert(*cache, AppCache::new(!loaded));
+                device.caches.of_program.insert(*cache, AppCache::new(!loaded));
             }
         };
         guard("vkCreatePipelineCache", note, || ());
@@ -64,10 +64,10 @@ pub unsafe extern "system" fn destroy(
         pass!(handle, destroy_pipeline_cache(cache, allocator));
     };
     let forget = || {
-        if let Some(known) = device.caches.get(cache) {
+        if let Some(known) = device.caches.of_program.get(cache) {
             companion::close(&device, &known.beside);
         }
-        device.caches.remove(cache);
+        device.caches.of_program.remove(cache);
     };
     guard("vkDestroyPipelineCache", forget, || ());
     if let Some(next) = device.table.destroy_pipeline_cache {
@@ -104,7 +104,7 @@ unsafe fn complete(device: &Device, handle: vk::PipelineCache) -> Option<app_dat
     if tls_destroyed() {
         return None;
     }
-    let cache = device.caches.get(handle)?;
+    let cache = device.caches.of_program.get(handle)?;
     // SAFETY: the caller's contract.
     unsafe { app_data::complete(device, handle, &cache) }
 }
@@ -160,10 +160,10 @@ pub unsafe extern "system" fn merge(
     let result = unsafe { next(handle, into, count, sources) };
     if result == vk::Result::SUCCESS {
         let note = || {
-            let target = device.caches.get(into);
+            let target = device.caches.of_program.get(into);
             for index in 0..count as usize {
                 // SAFETY: pSrcCaches is valid for srcCacheCount.
-                let source = device.caches.get(unsafe { *sources.add(index) });
+                let source = device.caches.of_program.get(unsafe { *sources.add(index) });
                 match (&target, source) {
                     (Some(target), Some(source)) => target.merge_from(&source),
                     (Some(target), None) => target.mark_filled(),

@@ -168,7 +168,7 @@ const GET_PIPELINE_KEY: &[u8] = b"vkGetPipelineKeyKHR";
 fn wants(device: &Device, name: &CStr) -> bool {
     match name.to_bytes() {
         DESTROY_PIPELINE => device.has_libraries,
-        CREATE_BINARIES | GET_PIPELINE_KEY => device.identifiers == IdentifierMode::Emulated,
+        CREATE_BINARIES | GET_PIPELINE_KEY => device.identifiers() == IdentifierMode::Emulated,
         _ => true,
     }
 }
@@ -267,7 +267,7 @@ pub unsafe extern "system" fn get_device_proc_addr(
                 },
                 Entry::Active(device) => {
                     if let Some(own) = identifier_command(name) {
-                        return match device.identifiers {
+                        return match device.identifiers() {
                             IdentifierMode::Emulated => Some(own),
                             IdentifierMode::Native => (device.next)(handle, name.as_ptr()),
                             IdentifierMode::Off => None,

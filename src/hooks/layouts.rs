@@ -35,7 +35,7 @@ macro_rules! object_hooks {
                 let describe = || unsafe {
                     if device.describes() {
                         let described = $describe(&device, &*info);
-                        device.$objects.insert(*object, described);
+                        device.objects.$objects.insert(*object, described);
                     }
                 };
                 guard(concat!("vkCreate", $name), describe, || ());
@@ -54,7 +54,7 @@ macro_rules! object_hooks {
                 pass!(handle, $destroy(object, allocator));
             };
             // Forgotten first: the driver may give the handle to another thread at once.
-            guard(concat!("vkDestroy", $name), || device.$objects.remove(object), || ());
+            guard(concat!("vkDestroy", $name), || device.objects.$objects.remove(object), || ());
             if let Some(next) = device.table.$destroy {
                 // SAFETY: the program's valid arguments.
                 unsafe { next(handle, object, allocator) };
@@ -119,7 +119,7 @@ unsafe fn sampler(
     info: &vk::SamplerCreateInfo<'_>,
 ) -> Described<crate::recipe::model::Sampler> {
     // SAFETY: the caller's contract.
-    unsafe { objects::sampler(info, |conversion| described(&device.conversions, conversion)) }
+    unsafe { objects::sampler(info, |conversion| described(&device.objects.conversions, conversion)) }
 }
 
 /// # Safety
@@ -129,14 +129,15 @@ unsafe fn set_layout(
     info: &vk::DescriptorSetLayoutCreateInfo<'_>,
 ) -> Described<crate::recipe::model::SetLayout> {
     // SAFETY: the caller's contract.
-    unsafe { objects::set_layout(info, |sampler| described(&device.samplers, sampler)) }
+    unsafe { objects::set_layout(info, |sampler| described(&device.objects.samplers, sampler)) }
 }
 
 /// # Safety
 /// A valid create info.
 unsafe fn layout(device: &Device, info: &vk::PipelineLayoutCreateInfo<'_>) -> Described<Encoded> {
     // SAFETY: the caller's contract.
-    let layout = unsafe { objects::pipeline_layout(info, |set| described(&device.set_layouts, set)) }?;
+    let layout =
+        unsafe { objects::pipeline_layout(info, |set| described(&device.objects.set_layouts, set)) }?;
     encoded(key::LAYOUT, &layout, Vec::new())
 }
 

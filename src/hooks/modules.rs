@@ -53,7 +53,7 @@ unsafe fn describe(device: &Device, info: &vk::ShaderModuleCreateInfo<'_>, modul
     // Plain structures in a module's chain would have to be part of its identity; there are none today.
     let refusal = scanned.err();
     let identity = identifier::module_identity(info.flags, code);
-    device.modules.insert(module, Module { identity, refusal });
+    device.objects.modules.insert(module, Module { identity, refusal });
     if device.keeps_modules() {
         // SAFETY: a live module.
         unsafe { device.keep_module(module, &identity, || module_record(info.flags, code)) };
@@ -71,7 +71,7 @@ pub unsafe extern "system" fn destroy(
         pass!(handle, destroy_shader_module(module, allocator));
     };
     // Forgotten first: the driver may give the handle to another thread at once.
-    let forget = || device.modules.remove(module);
+    let forget = || device.objects.modules.remove(module);
     guard("vkDestroyShaderModule", forget, || ());
     if let Some(next) = device.table.destroy_shader_module {
         // SAFETY: the program's valid arguments.

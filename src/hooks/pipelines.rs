@@ -219,7 +219,7 @@ pub(super) fn passed(device: &Device, handle: vk::PipelineCache) -> Passed {
     if handle == vk::PipelineCache::null() {
         return Passed::Null;
     }
-    match device.caches.get(handle) {
+    match device.caches.of_program.get(handle) {
         Some(cache) => {
             let contents = if cache.begin_call() { Contents::Nothing } else { Contents::Anything };
             Passed::Known { handle, cache, contents }
@@ -240,7 +240,7 @@ pub unsafe extern "system" fn destroy(
         pass!(handle, destroy_pipeline(pipeline, allocator));
     };
     // Forgotten first: the driver may give the handle to another thread at once.
-    guard_within(&uncancelled, "vkDestroyPipeline", || device.libraries.remove(pipeline), || ());
+    guard_within(&uncancelled, "vkDestroyPipeline", || device.objects.libraries.remove(pipeline), || ());
     if let Some(next) = device.table.destroy_pipeline {
         // SAFETY: the program's valid arguments.
         unsafe { next(handle, pipeline, allocator) };

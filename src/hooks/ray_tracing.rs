@@ -153,7 +153,7 @@ fn note_nv(device: &Device, cache: vk::PipelineCache, count: u32) {
     for _ in 0..count {
         device.counters().bypass(BypassReason::RayTracing, s_type.as_raw());
     }
-    if let Some(cache) = device.caches.get(cache) {
+    if let Some(cache) = device.caches.of_program.get(cache) {
         cache.begin_call();
         cache.mark_filled();
     }

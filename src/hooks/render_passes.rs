@@ -41,7 +41,7 @@ pub unsafe extern "system" fn create_render_pass2(
         let describe = || unsafe {
             if device.describes() {
                 let described = render_pass::render_pass2(&*info).and_then(|pass| encode(&pass));
-                device.render_passes.insert(*object, described);
+                device.objects.render_passes.insert(*object, described);
             }
         };
         guard("vkCreateRenderPass2", describe, || ());

@@ -234,7 +234,7 @@ impl Pipelines {
     unsafe fn call(&self, info: &Info<'_>, forbid: bool) -> Result<(vk::Pipeline, LibraryTraits), MakeError> {
         let Program { table, handle: device, .. } = &self.program;
         let device = *device;
-        let forbid = forbid && self.program.layer().cache_control;
+        let forbid = forbid && self.program.layer().cache_control();
         // A new and empty cache for each pipeline, as translators pass it: then nothing is asked of the driver's own
         // caches, from which nothing could be recorded, and what is compiled into it is the artifact.
         let cache = if forbid { vk::PipelineCache::null() } else { self.new_cache()? };

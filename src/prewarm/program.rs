@@ -166,10 +166,10 @@ impl Program {
             };
             let look_up = instance.raw.fp_v1_0().get_device_proc_addr;
             let table = DeviceTable::load(device_resolver(look_up, handle));
-            let native = layer.identifiers == IdentifierMode::Native;
+            let native = layer.identifiers() == IdentifierMode::Native;
             let traits = DeviceTraits {
                 algorithm: native.then_some(layer.physical.algorithm),
-                advanced_blend: layer.advanced_blend,
+                advanced_blend: layer.advanced_blend(),
                 limits: Limits::of(&properties.limits),
                 immutable_samplers: true,
             };

@@ -45,7 +45,7 @@ pub unsafe fn complete(device: &Device, handle: vk::PipelineCache, cache: &AppCa
         return None;
     }
     // SAFETY: the caller's contract.
-    let driver_bytes = unsafe { device.cache_data.size(handle) }?;
+    let driver_bytes = unsafe { device.caches.data.size(handle) }?;
     let mut answer = cache.answer();
     if let Some(remembered) = answer.as_ref().filter(|remembered| remembered.is_of(version, driver_bytes)) {
         return Some(CompleteData::Remembered(remembered.data.clone()));
@@ -79,11 +79,11 @@ pub unsafe fn complete(device: &Device, handle: vk::PipelineCache, cache: &AppCa
 
 /// Bytes of the data of an empty cache of this driver.
 fn empty_bytes(device: &Device) -> Option<usize> {
-    let known = &device.cache_data.empty;
+    let known = &device.caches.data.empty;
     if known.get().is_none() {
         let empty = PrivateCache::new(device, &[])?;
         // SAFETY: a live cache that only this thread uses.
-        let _ = known.set(unsafe { device.cache_data.size(empty.handle()) }?);
+        let _ = known.set(unsafe { device.caches.data.size(empty.handle()) }?);
     }
     known.get().copied()
 }

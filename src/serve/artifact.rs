@@ -88,7 +88,7 @@ unsafe fn offer<'a, I: CreateInfo>(
     }
     let feedback = call.parsed().feedback;
     // SAFETY: the driver has filled the program's structure.
-    let confirmed = device.cache_control || unsafe { feedback::cache_hit(feedback) } == Some(true);
+    let confirmed = device.cache_control() || unsafe { feedback::cache_hit(feedback) } == Some(true);
     let first = device.stored().is_some_and(|stored| match source {
         Source::Own | Source::Base => stored.stash.note_taken(&stored.device, &pipeline.key),
         // What is recorded under this key later was taken by no driver yet.
@@ -232,7 +232,7 @@ pub unsafe fn make_of<'a, I: CreateInfo>(
     drop(admission);
 
     match answer.result {
-        vk::Result::PIPELINE_COMPILE_REQUIRED if device.cache_control => {
+        vk::Result::PIPELINE_COMPILE_REQUIRED if device.cache_control() => {
             if source == Source::Sibling {
                 device.count(Count::SiblingNotTaken);
             }

@@ -32,7 +32,7 @@ pub unsafe fn bypass<I: CreateInfo>(call: &Call<'_, I>, refusal: Refusal) -> Ans
             device.count(Count::CompileRequired);
             return refuse(call.parsed());
         }
-        if device.identifiers == IdentifierMode::Emulated && call.parsed().naming.identifier_structure {
+        if device.identifiers() == IdentifierMode::Emulated && call.parsed().naming.identifier_structure {
             // A chain with an unknown structure cannot be copied.
             let without = modules::without_identifiers(&creation, &mut arena, &mut stripped);
             creation = without.unwrap_or(creation);
@@ -40,7 +40,7 @@ pub unsafe fn bypass<I: CreateInfo>(call: &Call<'_, I>, refusal: Refusal) -> Ans
         call.passed.mark_filled(device);
         let answer = call.with(&creation).create();
         if answer.result == vk::Result::SUCCESS && call.parsed().is_library() {
-            device.libraries.insert(answer.pipeline, Err(refusal));
+            device.objects.libraries.insert(answer.pipeline, Err(refusal));
         }
         count_result(device, answer.result);
         answer

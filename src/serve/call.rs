@@ -70,7 +70,7 @@ impl<'a, I: CreateInfo> Call<'a, I> {
     /// A stage has no code but an emulated identifier, which the driver cannot resolve. Before the pipeline is captured
     /// this includes stages that have neither code nor identifier.
     pub fn names_code_of_the_layers(&self) -> bool {
-        self.parsed().naming.lacks_code && self.device.identifiers == IdentifierMode::Emulated
+        self.parsed().naming.lacks_code && self.device.identifiers() == IdentifierMode::Emulated
     }
 
     /// Whether the driver's caches hold pipelines like this one as a whole.

@@ -71,7 +71,7 @@ pub(super) unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>) -> Option<Serv
 /// What was made beside the cache that the program passed.
 fn beside<'a, I>(call: &Call<'a, I>) -> Option<&'a Beside> {
     match call.passed {
-        Passed::Null => Some(&call.device.null.beside),
+        Passed::Null => Some(&call.device.caches.null.beside),
         Passed::Known { cache, .. } => Some(&cache.beside),
         Passed::Unknown(_) => None,
     }

@@ -52,7 +52,7 @@ enum Outcome {
 pub unsafe fn compile<I: CreateInfo>(request: &Request<'_, I>, artifact: ArtifactOutcome<'_>) -> Answer {
     let device = request.call.device;
     // SAFETY: the caller's contract.
-    let (answer, outcome) = unsafe { call_and_record(request, artifact, device.cache_control) };
+    let (answer, outcome) = unsafe { call_and_record(request, artifact, device.cache_control()) };
     if answer.result == vk::Result::SUCCESS {
         match outcome {
             Outcome::Recorded => device.count(Count::Compiled),
@@ -204,12 +204,12 @@ unsafe fn record_made<I: CreateInfo>(request: &Request<'_, I>, source: &Source<'
             // SAFETY: the program's cache is alive, and this call may use it (contract 4.4). If other threads name it
             // by now it may hold a few pipelines more, which makes the artifact larger and no less right: theirs go
             // through caches of the layer's.
-            unsafe { device.cache_data.read(call.passed.handle(), &prefix) }
+            unsafe { device.caches.data.read(call.passed.handle(), &prefix) }
         }
         Source::Captured => {
             // SAFETY: the caller's contract; the pipeline was just made.
             let recorded = made.captures && unsafe { binary::record_captured(request, made.pipeline, cost) };
-            device.cache_data_probe.note(call.class(), (!recorded).then_some(NoData::Empty), false);
+            device.caches.probe.note(call.class(), (!recorded).then_some(NoData::Empty), false);
             return if recorded { Outcome::Recorded } else { Outcome::Unrecorded };
         }
         Source::Nowhere => {
@@ -221,7 +221,7 @@ unsafe fn record_made<I: CreateInfo>(request: &Request<'_, I>, source: &Source<'
         }
     };
     let beside_its_cache = !matches!(source, Source::Fresh) && call.passed.known().is_some();
-    device.cache_data_probe.note(call.class(), payload.as_ref().err().copied(), beside_its_cache);
+    device.caches.probe.note(call.class(), payload.as_ref().err().copied(), beside_its_cache);
     let Ok(payload) = payload else {
         // SAFETY: the caller's contract.
         unsafe { record::record_alone(request, compiled.then_some(cost)) };
@@ -258,7 +258,7 @@ fn source<'a, I: CreateInfo>(
     }
     // What the program forbids to compile may be in the driver's object.
     let driver_may_have = match call.passed {
-        Passed::Null => device.null.filled.may_have(&pipeline.shaders, false),
+        Passed::Null => device.caches.null.filled.may_have(&pipeline.shaders, false),
         Passed::Known { contents: Contents::SameBatch, cache, .. } => {
             cache.filled.may_have(&pipeline.shaders, false)
         }

@@ -101,7 +101,7 @@ pub unsafe fn create(
                 let Some(served) = attempt.had else { continue };
                 let pipeline = served.answer.pipeline;
                 if let Some(library) = attempt.library {
-                    device.libraries.insert(pipeline, library);
+                    device.objects.libraries.insert(pipeline, library);
                 }
                 served.count(device, attempt.by_identifier);
                 *pipelines.add(index) = pipeline;
@@ -181,7 +181,7 @@ unsafe fn climb(
     unsafe {
         // Where its base is to be compiled the driver gets both, as the program wrote them. Without cache control a
         // blob that the driver does not take would be compiled here and now.
-        let parked_alone = base_is_missing || !device.cache_control;
+        let parked_alone = base_is_missing || !device.cache_control();
         let artifact = match sources::without_compiling(request, parked_alone, &mut buffer, steps) {
             Outcome::Served(served) => {
                 let asked = matches!(served.origin, Origin::Stash { .. } | Origin::Parked { .. });
@@ -198,7 +198,7 @@ unsafe fn climb(
         // What the program itself forbids to compile is asked for by the call that goes down. Where a base is missing
         // nothing was asked, and only a cache of the program's is worth more than an artifact.
         let was_asked =
-            if base_is_missing { matches!(call.passed, Passed::Null) } else { device.cache_control };
+            if base_is_missing { matches!(call.passed, Passed::Null) } else { device.cache_control() };
         let recorded_anyway = matches!(call.passed, Passed::Null) && device.policy.free_recording;
         let asked = !call.parsed().fails_on_compile_required() && (was_asked || recorded_anyway);
         let tried = Attempt { asked, ..tried };
@@ -301,8 +301,8 @@ fn of_program(passed: &Passed) -> Option<Arc<AppCache>> {
 /// # Safety
 /// Valid create infos.
 pub unsafe fn is_made_at_once(device: &Device, count: u32, infos: *const Info<'_>) -> bool {
-    let is_emulated = device.identifiers == IdentifierMode::Emulated;
-    if !is_emulated && !device.cache_control_emulated {
+    let is_emulated = device.identifiers() == IdentifierMode::Emulated;
+    if !is_emulated && !device.emulates_cache_control() {
         return false;
     }
     (0..count as usize).any(|index| {
@@ -310,7 +310,8 @@ pub unsafe fn is_made_at_once(device: &Device, count: u32, infos: *const Info<'_
         let parsed = unsafe { (*infos.add(index)).parse() };
         let Naming { lacks_code, identifier_structure } = parsed.naming;
         is_emulated && (lacks_code || identifier_structure)
-            || device.cache_control_emulated && (parsed.fails_on_compile_required() || parsed.returns_early())
+            || device.emulates_cache_control()
+                && (parsed.fails_on_compile_required() || parsed.returns_early())
     })
 }
 
@@ -438,7 +439,7 @@ unsafe fn read(device: &Device, deferred_call: &mut DeferredCall) {
         // SAFETY: the driver has filled the program's structure, which the program has kept valid until now.
         unsafe { feedback::clear_hit(element.feedback.take().map(|feedback| feedback.as_ref())) };
         if let Some(library) = element.library.take().filter(|_| element.made) {
-            device.libraries.insert(made, library);
+            device.objects.libraries.insert(made, library);
         }
     }
 }
@@ -450,9 +451,9 @@ fn finish(device: &Device, deferred_call: DeferredCall, result: vk::Result) {
     let cost = started.elapsed();
     let reads = !cache.is_null() && result == vk::Result::SUCCESS;
     // SAFETY: a cache of the layer's that the driver is done with.
-    let data = reads.then(|| unsafe { device.cache_data.read(cache, &payload::prefix(cost, refusals)) });
+    let data = reads.then(|| unsafe { device.caches.data.read(cache, &payload::prefix(cost, refusals)) });
     // SAFETY: NULL, or a cache of the layer's that the driver is done with.
-    unsafe { device.cache_data.destroy(cache) };
+    unsafe { device.caches.data.destroy(cache) };
     if let Some(passed) = passed.as_ref().filter(|_| cache.is_null()) {
         // Who asked for its data meanwhile has an answer without what the driver has put in since.
         passed.mark_filled();
@@ -461,7 +462,7 @@ fn finish(device: &Device, deferred_call: DeferredCall, result: vk::Result) {
     if result == vk::Result::SUCCESS && elements.iter().any(|element| element.key.is_some()) {
         device.counters().add(Count::CompileNanos, cost.as_nanos() as u64);
         if let Some(data) = &data {
-            device.cache_data_probe.note(PipelineClass::RayTracing, data.as_ref().err().copied(), false);
+            device.caches.probe.note(PipelineClass::RayTracing, data.as_ref().err().copied(), false);
         }
     }
     // Of several it is not known which have failed. That it works later is not noted: the layer's cache may have been
@@ -484,7 +485,7 @@ fn finish(device: &Device, deferred_call: DeferredCall, result: vk::Result) {
                 if let Some(passed) = &passed {
                     passed.add_pending_compiled(key, shaders, &blob[payload::PREFIX..]);
                 } else if passed_null {
-                    device.null.beside.note(key, shaders);
+                    device.caches.null.beside.note(key, shaders);
                 }
                 if record::is_lost(stored, key) {
                     // Which of them took how long is not known.
@@ -514,6 +515,6 @@ fn finish(device: &Device, deferred_call: DeferredCall, result: vk::Result) {
 pub fn forget(device: &Device, operation: vk::DeferredOperationKHR) {
     if let Some(deferred_call) = device.deferred.forget(operation) {
         // SAFETY: the driver is done with it (03436).
-        unsafe { device.cache_data.destroy(deferred_call.cache) };
+        unsafe { device.caches.data.destroy(deferred_call.cache) };
     }
 }

@@ -19,11 +19,11 @@ pub fn of<I: CreateInfo>(request: &Request<'_, I>, parked_alone: bool) -> Facts 
         has_failed: record::has_failed(request),
         // Looked at in any case: what is parked ends the pair of calls, too.
         was_just_refused: !forbids_compiling && was_just_refused(&pipeline.key, passed),
-        may_ask_companion: device.cache_control,
+        may_ask_companion: device.cache_control(),
         forbids_compiling,
         ..Facts::default()
     };
-    let can_answer = device.cache_control
+    let can_answer = device.cache_control()
         && device.keeps_artifacts()
         && device.caches_hold(call.class())
         && !call.names_code_of_the_layers();
@@ -53,7 +53,7 @@ pub fn of<I: CreateInfo>(request: &Request<'_, I>, parked_alone: bool) -> Facts 
 pub fn driver_object_may_have<I: CreateInfo>(request: &Request<'_, I>) -> bool {
     let Request { call, pipeline } = request;
     let filled = match call.passed {
-        Passed::Null => &call.device.null.filled,
+        Passed::Null => &call.device.caches.null.filled,
         Passed::Known { contents: Contents::Nothing, .. } | Passed::Unknown(_) => return false,
         Passed::Known { cache, .. } => &cache.filled,
     };

@@ -27,7 +27,7 @@ pub unsafe fn serve<I: CreateInfo>(call: &Call<'_, I>, made: Option<Answer>) -> 
     if answer.result == vk::Result::SUCCESS && call.parsed().is_library() {
         // What is linked of it is left to the driver as well.
         let unknown = Refusal::plain(BypassReason::UnknownObject);
-        call.device.libraries.insert(answer.pipeline, Err(unknown));
+        call.device.objects.libraries.insert(answer.pipeline, Err(unknown));
     }
     answer
 }
@@ -44,7 +44,7 @@ unsafe fn untouched<I: CreateInfo>(call: &Call<'_, I>) -> Answer {
             return refuse(call.parsed());
         }
         // A driver without the feature must not see its flags.
-        let stripped = if device.cache_control_emulated {
+        let stripped = if device.emulates_cache_control() {
             emulated::without_cache_control(call, &mut arena)
         } else {
             Some(*call.creation)

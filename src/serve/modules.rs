@@ -75,7 +75,7 @@ unsafe fn without_emulated_identifiers<'a, I: CreateInfo>(
     arena: &mut Arena,
     kept: &'a mut Stripped,
 ) -> Option<Creation<'a, I>> {
-    let emulated = call.device.identifiers == IdentifierMode::Emulated;
+    let emulated = call.device.identifiers() == IdentifierMode::Emulated;
     if !emulated || !call.parsed().naming.identifier_structure {
         return None;
     }

@@ -37,7 +37,7 @@ impl<'a> Offered<'a> {
             // SAFETY: the caller's contract.
             creation = unsafe { self.modules.put_in(&creation, recipe, stored) }?;
         }
-        let may_be_asked = !self.device.cache_control || {
+        let may_be_asked = !self.device.cache_control() || {
             // SAFETY: the create info, or its copy with modules, is valid; the caller keeps the arena where it is.
             unsafe { creation.forbid_compiling(&mut self.arena) }
         };

@@ -76,7 +76,7 @@ impl Passed {
     /// The driver gets it in a call that nobody has described, and may fill it.
     pub fn mark_filled(&self, device: &Device) {
         match self {
-            Passed::Null => device.null.filled.note(&ShaderSet::default()),
+            Passed::Null => device.caches.null.filled.note(&ShaderSet::default()),
             Passed::Known { cache, .. } => cache.mark_filled(),
             Passed::Unknown(_) => {}
         }
@@ -85,7 +85,7 @@ impl Passed {
     /// The same for a pipeline of these shaders.
     pub fn mark_filled_with(&self, device: &Device, shaders: &ShaderSet) {
         match self {
-            Passed::Null => device.null.filled.note(shaders),
+            Passed::Null => device.caches.null.filled.note(shaders),
             Passed::Known { cache, .. } => cache.mark_filled_with(shaders),
             Passed::Unknown(_) => {}
         }
@@ -103,7 +103,7 @@ impl Passed {
                 held
             }
             Passed::Null => {
-                device.null.beside.note(key, shaders);
+                device.caches.null.beside.note(key, shaders);
                 false
             }
             Passed::Unknown(_) => false,

@@ -15,7 +15,7 @@ impl<'a> PrivateCache<'a> {
     /// Creates a cache from a driver's data, or an empty one. None where the driver does not.
     pub fn new(device: &'a Device, data: &[u8]) -> Option<PrivateCache<'a>> {
         let mut info = vk::PipelineCacheCreateInfo::default().initial_data(data);
-        if device.cache_control {
+        if device.cache_control() {
             // One thread uses it, for one call: the driver may leave its lock alone (needs the feature).
             info = info.flags(vk::PipelineCacheCreateFlags::EXTERNALLY_SYNCHRONIZED);
         }
@@ -65,13 +65,13 @@ impl<'a> PrivateCache<'a> {
     /// Everything in it, behind `prefix`.
     pub fn data_behind(&self, prefix: &[u8]) -> Result<Vec<u8>, NoData> {
         // SAFETY: a live cache that only this thread uses.
-        unsafe { self.device.cache_data.read(self.handle, prefix) }
+        unsafe { self.device.caches.data.read(self.handle, prefix) }
     }
 }
 
 impl Drop for PrivateCache<'_> {
     fn drop(&mut self) {
         // SAFETY: a cache of the layer's, used by nobody any more.
-        unsafe { self.device.cache_data.destroy(self.handle) };
+        unsafe { self.device.caches.data.destroy(self.handle) };
     }
 }

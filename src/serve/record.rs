@@ -113,7 +113,7 @@ pub unsafe fn record<I: CreateInfo>(request: &Request<'_, I>, payload: Vec<u8>) 
     let queued = unsafe { record_as(request, &pipeline.key, payload) };
     // Afterwards: another thread may look for the artifact as soon as the key is known.
     if queued && matches!(call.passed, Passed::Null) {
-        call.device.null.beside.note(&pipeline.key, &pipeline.shaders);
+        call.device.caches.null.beside.note(&pipeline.key, &pipeline.shaders);
     }
 }
 
@@ -155,7 +155,7 @@ pub fn note_cost(device: &Device, stored: &Stored, key: &Key, cost: Duration) {
 /// The driver had this pipeline: workers may ask it for that, too.
 pub fn note_found(device: &Device, key: &Key, took: Duration, habit: Option<CacheHabit>) {
     let Some(with) = found_with(device, habit) else { return };
-    let Some(stored) = device.stored().filter(|_| device.wants_recipes() && device.cache_control) else {
+    let Some(stored) = device.stored().filter(|_| device.wants_recipes() && device.cache_control()) else {
         return;
     };
     if found(stored, key).is_none_or(|(_, before)| before != with) {
@@ -228,10 +228,10 @@ fn record_named_objects(device: &Device, stored: &Stored, parts: &Parts) {
         }
     };
     if let Some(layout) = &parts.layout {
-        keep(Kind::Layout, &device.layouts, layout);
+        keep(Kind::Layout, &device.objects.layouts, layout);
     }
     if let Some(render_pass) = &parts.render_pass {
-        keep(Kind::RenderPass, &device.render_passes, render_pass);
+        keep(Kind::RenderPass, &device.objects.render_passes, render_pass);
     }
 }
 

@@ -57,13 +57,13 @@ pub unsafe fn refuse_impossible<I: CreateInfo>(
     infos: *const I,
     pipelines: *mut vk::Pipeline,
 ) -> Option<vk::Result> {
-    let is_emulated = device.identifiers == IdentifierMode::Emulated;
-    if !is_emulated && !device.cache_control_emulated {
+    let is_emulated = device.identifiers() == IdentifierMode::Emulated;
+    if !is_emulated && !device.emulates_cache_control() {
         return None;
     }
     let is_impossible = |parsed: &Parsed<'_>| {
         is_emulated && parsed.naming.lacks_code
-            || device.cache_control_emulated && parsed.fails_on_compile_required()
+            || device.emulates_cache_control() && parsed.fails_on_compile_required()
     };
     // SAFETY: the caller's contract: valid for its count.
     let parsed = || (0..count as usize).map(|index| unsafe { (*infos.add(index)).parse() });

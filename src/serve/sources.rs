@@ -47,7 +47,7 @@ pub unsafe fn serve<I: CreateInfo>(call: &Call<'_, I>) -> Answer {
     let allowed;
     let mut call = *call;
     let device = call.device;
-    if device.cache_control_emulated {
+    if device.emulates_cache_control() {
         // SAFETY: the caller's contract; the arena stays on this stack frame.
         allowed = unsafe { emulated::without_cache_control(&call, &mut arena) };
         match &allowed {
@@ -96,7 +96,7 @@ unsafe fn serve_described<I: CreateInfo>(
     let answer =
         unsafe { modules::with_request(call, &described, |request| climb(request, artifact, &mut tried)) };
     if call.parsed().is_library() && answer.result == vk::Result::SUCCESS {
-        device.libraries.insert(answer.pipeline, Ok(described.library()));
+        device.objects.libraries.insert(answer.pipeline, Ok(described.library()));
     }
     if call.parsed().fails_on_compile_required() && answer.result == vk::Result::PIPELINE_COMPILE_REQUIRED {
         note_refused(&described.key, call.passed);

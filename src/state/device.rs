@@ -70,18 +70,47 @@ pub struct Device {
     pub physical: Arc<PhysicalDevice>,
     /// What is known about the driver.
     pub policy: Policy,
-    /// The driver's pipelineCreationCacheControl is on, so FAIL_ON_COMPILE_REQUIRED may be used (contract 2.7).
-    pub cache_control: bool,
-    /// The layer offers that feature itself, so the driver must not see its flags.
-    pub cache_control_emulated: bool,
-    /// Identifiers.
-    pub identifiers: IdentifierMode,
     /// VK_KHR_pipeline_binary, where artifacts are made of binaries.
     pub binaries: Option<Binaries>,
     /// VK_KHR_pipeline_library is enabled.
     pub has_libraries: bool,
-    /// VkPhysicalDeviceBlendOperationAdvancedFeaturesEXT is on.
-    pub advanced_blend: bool,
+    /// What the program has made of which pipelines are made.
+    pub objects: ObjectsOfDevice,
+    /// The program's pipeline caches, and what is known of them and kept beside them.
+    pub caches: CachesOfDevice,
+    /// Keys that the driver is known to answer with an error, counted when somebody first asks.
+    failures: OnceLock<AtomicI64>,
+    /// How many threads at a time enter the driver with served calls.
+    pub width: Width,
+    /// What asking the sources of pipelines has brought lately, from the first request on.
+    estimates: OnceLock<Estimates>,
+    /// What begins with the program's first command.
+    pub first_command: FirstCommand,
+    /// Pipelines that background work has finished.
+    pub parked: Parked,
+    /// What the driver had, and background work is to record.
+    pub slow_hits: SlowHits,
+    /// Driver identifiers to module identities, as far as met in this process.
+    pairs: OnceLock<papaya::HashMap<NativeIdentifier, Key, FxBuildHasher>>,
+    stats: Arc<DeviceStats>,
+    instance: Arc<Instance>,
+    decided: Decided,
+    // Declared before the session: the parts go first, then the session may close the stash.
+    stored: OnceLock<Option<Stored>>,
+    session: OnceLock<Arc<Session>>,
+    /// Deferred operations under way.
+    pub deferred: Operations,
+    /// A worker's call has overstayed.
+    is_closed_to_workers: AtomicBool,
+    /// The device of the process that this one was forked from. Never dropped.
+    pub(super) parents: Option<Arc<Device>>,
+    /// In [`fork::now`].
+    process: u32,
+}
+
+/// What the program has made of which pipelines are made.
+#[derive(Default)]
+pub struct ObjectsOfDevice {
     /// Shader modules.
     pub modules: Objects<Module>,
     /// Colour conversions.
@@ -96,46 +125,35 @@ pub struct Device {
     pub render_passes: Objects<EncodedObject>,
     /// Pipelines that are libraries.
     pub libraries: Objects<LibraryObject>,
-    /// The program's pipeline caches.
-    pub caches: Objects<AppCache>,
+}
+
+/// The program's pipeline caches, and what is known of them and kept beside them.
+pub struct CachesOfDevice {
+    /// Those that the program has made.
+    pub of_program: Objects<AppCache>,
     /// VK_NULL_HANDLE in the place of one.
     pub null: NullCache,
-    /// Keys that the driver is known to answer with an error, counted when somebody first asks.
-    failures: OnceLock<AtomicI64>,
-    /// How many threads at a time enter the driver with served calls.
-    pub width: Width,
-    /// What asking the sources of pipelines has brought lately, from the first request on.
-    estimates: OnceLock<Estimates>,
-    /// What begins with the program's first command.
-    pub first_command: FirstCommand,
-    /// Pipelines that background work has finished.
-    pub parked: Parked,
-    /// What the driver had, and background work is to record.
-    pub slow_hits: SlowHits,
     /// The companions of both that live.
     companions: Mutex<Vec<vk::PipelineCache>>,
-    /// Driver identifiers to module identities, as far as met in this process.
-    pairs: OnceLock<papaya::HashMap<NativeIdentifier, Key, FxBuildHasher>>,
-    stats: Arc<DeviceStats>,
-    instance: Arc<Instance>,
-    decided: Decided,
-    // Declared before the session: the parts go first, then the session may close the stash.
-    stored: OnceLock<Option<Stored>>,
-    session: OnceLock<Arc<Session>>,
     /// Whether the data of the driver's caches holds pipelines.
-    pub cache_data_probe: CacheDataProbe,
+    pub probe: CacheDataProbe,
     /// How caches are read.
-    pub cache_data: CacheData,
-    /// Deferred operations under way.
-    pub deferred: Operations,
+    pub data: CacheData,
     /// What the driver's caches have depends on when they are read (contract 4.7).
-    incremental_caches: bool,
-    /// A worker's call has overstayed.
-    is_closed_to_workers: AtomicBool,
-    /// The device of the process that this one was forked from. Never dropped.
-    pub(super) parents: Option<Arc<Device>>,
-    /// In [`fork::now`].
-    process: u32,
+    incremental: bool,
+}
+
+impl CachesOfDevice {
+    fn new(data: CacheData, incremental: bool) -> CachesOfDevice {
+        CachesOfDevice {
+            of_program: Objects::default(),
+            null: NullCache { beside: Beside::default(), filled: Filled::new(false) },
+            companions: Mutex::default(),
+            probe: CacheDataProbe::default(),
+            data,
+            incremental,
+        }
+    }
 }
 
 /// What vkCreateDevice decided about a new device.
@@ -174,53 +192,35 @@ impl Device {
             driver_version: properties.driver_version,
             ..DeviceReport::default()
         };
-        let blend = vk::StructureType::PHYSICAL_DEVICE_BLEND_OPERATION_ADVANCED_FEATURES_EXT.as_raw();
         let mut policy = policy::of(physical.driver);
-        let switched_on = |s_type: i32| decided.configuration.structures.iter().any(|s| s.s_type == s_type);
         // In this mode reading a cache changes it (contract 4.7).
-        let incremental_caches = switched_on(INCREMENTAL_CACHES);
-        policy.artifacts &= !incremental_caches;
-        let advanced_blend = switched_on(blend);
+        let incremental = decided.configuration.switches_on(INCREMENTAL_CACHES);
+        policy.artifacts &= !incremental;
         let stats = DeviceStats { identity, part: OnceLock::new(), counters: Counters::default() };
         let stats = Arc::new(stats);
-        let cache_data = CacheData::new(handle, &table, properties);
+        let data = CacheData::new(handle, &table, properties);
         Device {
             handle,
             next,
             table,
             policy,
-            cache_control: decided.cache_control,
-            cache_control_emulated: physical.emulates_cache_control,
-            identifiers: decided.identifiers,
             binaries: decided.binaries.then(Binaries::default),
             has_libraries: decided.configuration.enables(ash::khr::pipeline_library::NAME),
-            advanced_blend,
             physical,
-            modules: Objects::default(),
-            conversions: Objects::default(),
-            samplers: Objects::default(),
-            set_layouts: Objects::default(),
-            layouts: Objects::default(),
-            render_passes: Objects::default(),
-            libraries: Objects::default(),
-            caches: Objects::default(),
+            objects: ObjectsOfDevice::default(),
+            caches: CachesOfDevice::new(data, incremental),
             failures: OnceLock::new(),
-            null: NullCache { beside: Beside::default(), filled: Filled::new(false) },
             width: Width::new(instance.config.served_width.or(policy.served_width)),
             estimates: OnceLock::new(),
             first_command: FirstCommand::default(),
             parked: Parked::default(),
             slow_hits: SlowHits::default(),
-            companions: Mutex::default(),
             pairs: OnceLock::new(),
-            cache_data,
             stats,
             instance,
             stored: OnceLock::new(),
             session: OnceLock::new(),
-            cache_data_probe: CacheDataProbe::default(),
             deferred: Operations::default(),
-            incremental_caches,
             is_closed_to_workers: AtomicBool::new(false),
             decided,
             parents: None,
@@ -253,13 +253,34 @@ impl Device {
         &self.stats.counters
     }
 
+    /// The driver's pipelineCreationCacheControl is on, so FAIL_ON_COMPILE_REQUIRED may be used (contract 2.7).
+    pub fn cache_control(&self) -> bool {
+        self.decided.cache_control
+    }
+
+    /// Who answers for identifiers.
+    pub fn identifiers(&self) -> IdentifierMode {
+        self.decided.identifiers
+    }
+
+    /// VkPhysicalDeviceBlendOperationAdvancedFeaturesEXT is on.
+    pub fn advanced_blend(&self) -> bool {
+        let blend = vk::StructureType::PHYSICAL_DEVICE_BLEND_OPERATION_ADVANCED_FEATURES_EXT;
+        self.configuration().switches_on(blend.as_raw())
+    }
+
+    /// The layer offers pipelineCreationCacheControl itself, so the driver must not see its flags.
+    pub fn emulates_cache_control(&self) -> bool {
+        self.physical.emulates_cache_control
+    }
+
     /// The device as the program asked for it.
     pub fn configuration(&self) -> &DeviceConfiguration {
         &self.decided.configuration
     }
 
     fn companions(&self) -> MutexGuard<'_, Vec<vk::PipelineCache>> {
-        lock(&self.companions)
+        lock(&self.caches.companions)
     }
 
     /// A companion was made; it goes with the device at the latest.
@@ -365,7 +386,7 @@ impl Device {
                 }
                 // Whoever makes artifacts ahead of a program makes those of this device.
                 let is_worker = self.instance.config.application.is_some();
-                let takes_siblings = self.cache_control && !self.policy.siblings.is_empty() && !is_worker;
+                let takes_siblings = self.cache_control() && !self.policy.siblings.is_empty() && !is_worker;
                 let siblings = takes_siblings.then(|| stash.siblings(&header));
                 Some(Stored::new(stash, device, siblings))
             }
@@ -440,7 +461,7 @@ impl Device {
     /// it may be made in the background.
     pub fn wants_recipes(&self) -> bool {
         self.instance.config.parks
-            && !self.incremental_caches
+            && !self.caches.incremental
             && !tls_destroyed()
             && !self.settings_forbid_work()
     }
@@ -465,14 +486,14 @@ impl Device {
 
     /// Whether calls have to be understood: for recipes, or because the layer answers for what the driver lacks.
     pub fn describes(&self) -> bool {
-        let answers = self.identifiers == IdentifierMode::Emulated || self.cache_control_emulated;
+        let answers = self.identifiers() == IdentifierMode::Emulated || self.emulates_cache_control();
         self.keeps_artifacts() || (answers && !tls_destroyed()) || self.records_recipes_alone()
     }
 
     /// Whether a request by an emulated identifier that has no artifact is compiled from stored SPIR-V.
     pub fn compiles_stored(&self) -> bool {
         self.instance.config.compile_stored
-            && self.identifiers == IdentifierMode::Emulated
+            && self.identifiers() == IdentifierMode::Emulated
             && !tls_destroyed()
     }
 
@@ -484,7 +505,7 @@ impl Device {
 
     /// Whether the driver's caches hold pipelines of this class, as far as that is known.
     pub fn caches_hold(&self, class: PipelineClass) -> bool {
-        self.cache_data_probe.is_worth_reading(class)
+        self.caches.probe.is_worth_reading(class)
     }
 
     /// Whether the driver is asked before the stash for a pipeline that the program requests with this habit.

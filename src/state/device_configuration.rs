@@ -112,6 +112,11 @@ impl DeviceConfiguration {
         })
     }
 
+    /// Whether a structure of this type is in the chain, with something switched on.
+    pub fn switches_on(&self, s_type: i32) -> bool {
+        self.structures.iter().any(|structure| structure.s_type == s_type)
+    }
+
     /// Whether the program enabled an extension.
     pub fn enables(&self, name: &CStr) -> bool {
         self.extensions.iter().any(|enabled| enabled == name.to_bytes())

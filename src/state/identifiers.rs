@@ -30,7 +30,7 @@ impl Device {
             self.count(Count::ModulesNew);
             stored.put_module(self.counters(), identity, record());
         }
-        if self.identifiers == IdentifierMode::Native {
+        if self.identifiers() == IdentifierMode::Native {
             // SAFETY: the caller's contract; the program enabled the extension.
             if let Some(native) = unsafe { self.native_identifier(module) } {
                 self.learn_pair(&native, identity);
@@ -42,7 +42,7 @@ impl Device {
     /// it.
     pub fn module_identity(&self, module: vk::ShaderModule) -> Option<Key> {
         // Reading waits for no thread.
-        let known = self.modules.read(module, |module| module.identity);
+        let known = self.objects.modules.read(module, |module| module.identity);
         known.or_else(|| self.parents.as_ref()?.module_identity(module))
     }
 
@@ -66,7 +66,7 @@ impl Device {
         code: &[u8],
         identity: &Key,
     ) {
-        if self.identifiers != IdentifierMode::Native {
+        if self.identifiers() != IdentifierMode::Native {
             return;
         }
         let Some(query) = self.table.get_shader_module_create_info_identifier else { return };

@@ -31,7 +31,7 @@ impl capture::Objects for Device {
         let read = |object: &Module| {
             object.refusal.as_ref().map_or(Ok(object.identity), |refusal| Err(opaque(refusal)))
         };
-        self.modules.read(module, read).unwrap_or_else(|| Err(unknown_object()))
+        self.objects.modules.read(module, read).unwrap_or_else(|| Err(unknown_object()))
     }
 
     fn inline_module(&self, flags: vk::ShaderModuleCreateFlags, code: &[u8]) -> Key {
@@ -46,21 +46,21 @@ impl capture::Objects for Device {
     }
 
     fn identified(&self, identifier: &NativeIdentifier) -> Option<Key> {
-        match self.identifiers {
+        match self.identifiers() {
             IdentifierMode::Emulated => Key::try_from(identifier.as_bytes()).ok(),
             _ => self.pair(identifier),
         }
     }
 
     fn algorithm(&self) -> [u8; 16] {
-        match self.identifiers {
+        match self.identifiers() {
             IdentifierMode::Emulated => identifier::ALGORITHM_UUID,
             _ => self.physical.algorithm,
         }
     }
 
     fn layout(&self, layout: vk::PipelineLayout) -> Result<Key, Refusal> {
-        digest_of(&self.layouts, layout)
+        digest_of(&self.objects.layouts, layout)
     }
 
     fn render_pass(&self, render_pass: vk::RenderPass, subpass: u32) -> Result<(Key, SubpassUse), Refusal> {
@@ -71,16 +71,16 @@ impl capture::Objects for Device {
                 None => Err(Refusal::plain(BypassReason::WrongStructure)),
             },
         };
-        self.render_passes.read(render_pass, read).unwrap_or_else(|| Err(unknown_object()))
+        self.objects.render_passes.read(render_pass, read).unwrap_or_else(|| Err(unknown_object()))
     }
 
     fn library(&self, library: vk::Pipeline) -> Result<Library, Refusal> {
         let read = |object: &LibraryObject| object.as_ref().copied().map_err(opaque);
-        self.libraries.read(library, read).unwrap_or_else(|| Err(unknown_object()))
+        self.objects.libraries.read(library, read).unwrap_or_else(|| Err(unknown_object()))
     }
 
     fn advanced_blend(&self) -> bool {
-        self.advanced_blend
+        Device::advanced_blend(self)
     }
 
     fn looked_into(&self) -> vk::PipelineCreateFlags {
