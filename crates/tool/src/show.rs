@@ -150,7 +150,7 @@ struct Shown<'a> {
 fn show(
     portable: &Browser,
     pipeline: &Listed,
-    creations: &[Creation],
+    of_last_run: &[Creation],
     args: &ShowArgs,
 ) -> Result<(), ShowError> {
     let mut bytes = Vec::new();
@@ -160,7 +160,7 @@ fn show(
         return Err(ShowError::Recipe);
     }
     let recipe: Recipe<'_> = key::decode(&bytes).map_err(|_| ShowError::Recipe)?;
-    let creations: Vec<&Creation> = creations.iter().filter(|creation| creation.is_of(&key)).collect();
+    let creations: Vec<&Creation> = of_last_run.iter().filter(|creation| creation.is_of(&key)).collect();
     if let Some(folder) = &args.spirv {
         for file in code::write(portable, &recipe, folder)? {
             output::eprint_line(&format!("wrote {}", file.display()));
@@ -170,9 +170,8 @@ fn show(
     describe::describe(portable, &recipe, &mut text)?;
     let text = String::from_utf8_lossy(&text);
     if args.json {
-        let last_run =
-            args.last_run.then(|| creations.iter().map(|creation| Created::of(creation)).collect());
-        let shown = Shown { listed: pipeline, description: text.lines().collect(), last_run };
+        let created = args.last_run.then(|| creations.iter().map(|creation| Created::of(creation)).collect());
+        let shown = Shown { listed: pipeline, description: text.lines().collect(), last_run: created };
         let shown = serde_json::to_string_pretty(&shown)?;
         return Ok(output::print(&format!("{}\n", output::escaped(&shown)))?);
     }
@@ -183,7 +182,7 @@ fn show(
         writeln!(out, "last use: {} UTC", moment(used))?;
     }
     if args.last_run {
-        last_run::tell(&mut out, &creations)?;
+        last_run::tell(&mut out, of_last_run, &creations)?;
     }
     for OnDevice { device, part, bytes, compile_ns } in &pipeline.devices {
         let artifact = match bytes {

@@ -9,6 +9,9 @@ use vkstash_store::reports::timeline::Creation;
 use super::words::DIGITS;
 use crate::units::{counted, moment, span};
 
+/// There is no timeline, or none that can be read.
+const NONE: &str = "no run has noted how it got its pipelines";
+
 /// One creation for programs.
 #[derive(Serialize)]
 pub(super) struct Created {
@@ -68,7 +71,7 @@ fn steps(creation: &Creation) -> String {
 /// All of them, in the order of their ends.
 pub(super) fn tell_all(out: &mut impl Write, creations: &[Creation]) -> io::Result<()> {
     let Some(began) = creations.iter().map(|creation| creation.unix_us).min() else {
-        return writeln!(out, "no run has noted how it got its pipelines");
+        return writeln!(out, "{NONE}");
     };
     writeln!(out, "the last run created its first pipeline at {} UTC", moment(began / 1000))?;
     writeln!(out, "{:<DIGITS$}  {:>9}  {:>9}  tried", "key", "after", "took")?;
@@ -81,12 +84,15 @@ pub(super) fn tell_all(out: &mut impl Write, creations: &[Creation]) -> io::Resu
     writeln!(out, "{}", counted(creations.len() as u64, "creation"))
 }
 
-/// Those of one pipeline.
-pub(super) fn tell(out: &mut impl Write, creations: &[&Creation]) -> io::Result<()> {
-    if creations.is_empty() {
-        return writeln!(out, "last run: it did not create this pipeline");
+/// Those of one pipeline, of all of the last run.
+pub(super) fn tell(out: &mut impl Write, all: &[Creation], of_pipeline: &[&Creation]) -> io::Result<()> {
+    if all.is_empty() {
+        return writeln!(out, "{NONE}");
     }
-    for creation in creations {
+    if of_pipeline.is_empty() {
+        return writeln!(out, "the last run did not create this pipeline");
+    }
+    for creation in of_pipeline {
         let (took, when) = (span(nanos(creation.tenths)), moment(creation.unix_us / 1000));
         let got = match creation.result {
             result if result == Got::Pipeline as u8 => "created",
