@@ -44,20 +44,34 @@ pub const PREFIX: usize = 8;
 
 /// The cache that the program passed to a call that the driver answered from its caches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
 pub enum FoundWith {
     /// None.
-    NoCache = 0,
+    NoCache,
     /// One that began empty.
-    Cache = 1,
+    Cache,
     /// One that began with data of an earlier run.
-    LoadedCache = 2,
+    LoadedCache,
 }
 
 /// The payload of a found (docs/format.md): what the driver's call took that had the pipeline, and with which cache.
-pub fn found_record(took: Duration, with: FoundWith) -> [u8; 5] {
-    let [a, b, c, d] = cost_record(took);
-    [a, b, c, d, with as u8]
+pub fn found_record(took: Duration, with: FoundWith) -> Box<[u8]> {
+    let mut record = cost_record(took).to_vec();
+    match with {
+        FoundWith::NoCache => {}
+        FoundWith::Cache => record.push(1),
+        FoundWith::LoadedCache => record.extend([2, 0]),
+    }
+    record.into()
+}
+
+/// With which cache, of a payload of this length. What earlier versions wrote may have the length of another one.
+pub fn found_with(length: u64) -> Option<FoundWith> {
+    match length {
+        4 => Some(FoundWith::NoCache),
+        5 => Some(FoundWith::Cache),
+        6 => Some(FoundWith::LoadedCache),
+        _ => None,
+    }
 }
 
 /// Both, of such a payload.
@@ -65,7 +79,7 @@ pub fn found(payload: &[u8]) -> Option<(Duration, FoundWith)> {
     let with = match payload {
         [_, _, _, _] | [_, _, _, _, 0] => FoundWith::NoCache,
         [_, _, _, _, 1] => FoundWith::Cache,
-        [_, _, _, _, 2] => FoundWith::LoadedCache,
+        [_, _, _, _, 2] | [_, _, _, _, 2, 0] => FoundWith::LoadedCache,
         _ => return None,
     };
     Some((cost(payload.get(..4)?)?, with))
@@ -206,7 +220,9 @@ mod tests {
     fn what_was_found_is_read_as_it_was_written_and_earlier_records_had_no_cache() {
         let took = Duration::from_micros(60);
         for with in [FoundWith::NoCache, FoundWith::Cache, FoundWith::LoadedCache] {
-            assert_eq!(found(&found_record(took, with)), Some((took, with)));
+            let record = found_record(took, with);
+            assert_eq!(found(&record), Some((took, with)));
+            assert_eq!(found_with(record.len() as u64), Some(with));
         }
         assert_eq!(found(&cost_record(took)), Some((took, FoundWith::NoCache)));
         for other in [&[][..], &[1, 0, 0], &[60, 0, 0, 0, 3], &[60, 0, 0, 0, 0, 0]] {

@@ -213,14 +213,15 @@ impl Part {
     /// How many bytes the payload of an artifact takes as it is stored. Nothing is read but the reference that may
     /// stand for it. None: this part has none of its own.
     pub fn artifact_length(&self, key: &Key) -> Option<u64> {
-        self.length_of_itself(key).or_else(|| {
+        self.length(Kind::Artifact, key).or_else(|| {
             let same = self.same_of(key, &mut Vec::new())?;
-            self.length_of_itself(&same.target)
+            self.length(Kind::Artifact, &same.target)
         })
     }
 
-    fn length_of_itself(&self, key: &Key) -> Option<u64> {
-        let kind = Kind::Artifact;
+    /// How many bytes the payload of a record takes as it is stored. Nothing is read. None: this part has none of its
+    /// own, as far as this process knows.
+    pub fn length(&self, kind: Kind, key: &Key) -> Option<u64> {
         let known = self.index.with(&Slot { kind, key: *key }, |entry| match &entry.source {
             Source::Queued(payload) => payload.0.len() as u64,
             Source::Disk(location) => location.length.into(),
