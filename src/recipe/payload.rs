@@ -55,13 +55,12 @@ pub enum FoundWith {
 
 /// The payload of a found (docs/format.md): what the driver's call took that had the pipeline, and with which cache.
 pub fn found_record(took: Duration, with: FoundWith) -> Box<[u8]> {
-    let mut record = cost_record(took).to_vec();
+    let [a, b, c, d] = cost_record(took);
     match with {
-        FoundWith::NoCache => {}
-        FoundWith::Cache => record.push(1),
-        FoundWith::LoadedCache => record.extend([2, 0]),
+        FoundWith::NoCache => Box::new([a, b, c, d]),
+        FoundWith::Cache => Box::new([a, b, c, d, 1]),
+        FoundWith::LoadedCache => Box::new([a, b, c, d, 2, 0]),
     }
-    record.into()
 }
 
 /// With which cache, of a payload of this length. What earlier versions wrote may have the length of another one.
