@@ -88,7 +88,7 @@ pub struct Estimate {
     score: AtomicI32,
     passed_by: AtomicU32,
     /// Not worth it from a score of 0 to one of [`MOST`], so that what is kept changes rarely.
-    is_worth_keeping: AtomicBool,
+    is_kept_as_worth_it: AtomicBool,
     /// About the lower fifth of what questions in vain took, in microseconds.
     vain_us: AtomicU32,
     is_dear: AtomicBool,
@@ -119,7 +119,7 @@ impl Estimate {
         Estimate {
             score: AtomicI32::new(if is_worth_asking { MOST } else { 1 }),
             passed_by: AtomicU32::new(0),
-            is_worth_keeping: AtomicBool::new(is_worth_asking),
+            is_kept_as_worth_it: AtomicBool::new(is_worth_asking),
             vain_us: AtomicU32::new(vain_us),
             is_dear: AtomicBool::new(vain_us >= DEAR_US),
             seed_us,
@@ -128,7 +128,7 @@ impl Estimate {
 
     fn kept(&self) -> Kept {
         Kept {
-            is_worth_asking: self.is_worth_keeping.load(Ordering::Relaxed),
+            is_worth_asking: self.is_kept_as_worth_it.load(Ordering::Relaxed),
             vain_us: self.vain_us.load(Ordering::Relaxed),
         }
     }
@@ -179,10 +179,10 @@ impl Estimate {
         if self.passed_by.load(Ordering::Relaxed) != 0 {
             self.passed_by.store(0, Ordering::Relaxed);
         }
-        let was_worth_it = self.is_worth_keeping.load(Ordering::Relaxed);
+        let was_worth_it = self.is_kept_as_worth_it.load(Ordering::Relaxed);
         let is_worth_it = next >= if was_worth_it { 1 } else { MOST };
         if is_worth_it != was_worth_it {
-            self.is_worth_keeping.store(is_worth_it, Ordering::Relaxed);
+            self.is_kept_as_worth_it.store(is_worth_it, Ordering::Relaxed);
         }
         is_worth_it != was_worth_it
     }
