@@ -51,7 +51,7 @@ crash = struct.pack(f"<{len(words)}I", *words)
 
 
 def identity(code):
-    # As src/recipe/identifier.rs: no flags.
+    # As crates/model/src/identifier.rs: no flags.
     return hashlib.sha256(b"vks:module1\0" + bytes(4) + code).hexdigest()
 
 

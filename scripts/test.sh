@@ -118,6 +118,10 @@ library_symbols() {
     if nm "$library" 2>/dev/null | grep -qE 'clap_builder|serde_json'; then
         fail "the layer library contains code that only the tool needs"
     fi
+    # Programs are linked with what they have in common with the layer (crates/model), and not with the layer.
+    if cargo tree --locked -e normal --prefix none -p vkstash-tool -p vkstash-remote | grep -E '^(vkstash|libloading) '; then
+        fail "the tool or vkstash-remote is linked with the layer, or with a loader of Vulkan"
+    fi
     # What vkstash-remote is made of is in neither the layer nor the tool.
     if cargo tree --locked -e normal --prefix none -p vkstash -p vkstash-tool |
         grep -E '^(object_store|reqwest|rustls|hyper|tokio|minisign[-a-z]*|vkstash-remote) '; then

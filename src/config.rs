@@ -9,59 +9,11 @@ use vkstash_store::forks::PerProcess;
 use vkstash_store::format::app_name::AppName;
 use vkstash_store::settings::BackgroundMode;
 
-/// Switches the layer off, however it was loaded.
-pub const DISABLE: &str = "VKSTASH_DISABLE";
-/// Folder of all stashes; the user's cache directory by default.
-pub const DIR: &str = "VKSTASH_DIR";
-/// Stashes that are looked into after that one and never written, separated by colons. Those of the settings come after
-/// these (docs/bases.md).
-pub const BASE: &str = "VKSTASH_BASE";
-/// `off`, `error`, `warn` (the default), `info`, `debug` or `trace`.
-pub const LOG: &str = "VKSTASH_LOG";
-/// A file that log lines are appended to instead of standard error.
-pub const LOG_FILE: &str = "VKSTASH_LOG_FILE";
-/// `auto` (the default), `emulate` (identifiers of the layer's even where the driver has some) or `off`.
-pub const IDENTIFIERS: &str = "VKSTASH_IDENTIFIERS";
-/// `1`: VK_KHR_pipeline_binary is switched on for programs that did not ask for it, and artifacts are made of
-/// binaries. Off by default: it changes the device that the driver builds, and may orphan the driver's caches.
-pub const BINARIES: &str = "VKSTASH_BINARIES";
-/// `1`: a request by an emulated identifier that has no artifact is compiled from the stored SPIR-V, instead of being
-/// answered COMPILE_REQUIRED. The call promises not to compile, so this is off by default.
-pub const COMPILE_STORED: &str = "VKSTASH_COMPILE_STORED";
-/// The earlier name of [`COMPILE_STORED`]: it counts where the new one is not set.
-pub const COMPILE_STORED_BEFORE: &str = "VKSTASH_REHYDRATE";
-/// How many milliseconds a program waits in all, at most, until its stash is open.
-pub const OPEN_MS: &str = "VKSTASH_OPEN_MS";
-/// How many milliseconds a program waits at its end, at most, for what is not written yet.
-pub const END_MS: &str = "VKSTASH_END_MS";
-/// Who is asked first for what is not parked: `stash`, `driver`, or `auto` (the default): what the table of drivers
-/// says (src/state/policy.rs). For measurements.
-pub const ASK_FIRST: &str = "VKSTASH_ASK_FIRST";
-/// How many threads at a time enter the driver with served calls, 0 for any number: for measurements of a driver.
-pub const SERVED_WIDTH: &str = "VKSTASH_SERVED_WIDTH";
-/// Folder that every process writes the report of its run to, beside the one in its stash.
-pub const REPORT: &str = "VKSTASH_REPORT";
-/// The mode of background work: `allowed`, `intrusive`, `disabled` or `profiling` (docs/background.md). With the last
-/// two what only background work needs is not recorded.
-pub const BACKGROUND: &str = "VKSTASH_BACKGROUND";
-/// How many threads do background work at most, beside those of a commit at high priority; 0 means none.
-pub const BACKGROUND_WORKERS: &str = "VKSTASH_BACKGROUND_WORKERS";
-/// `1`: programs may use the modes for developers.
-pub const DEVELOPER_MODE: &str = "VKSTASH_DEVELOPER_MODE";
-/// A file that a trace of background tasks and slow creation calls is appended to.
-pub const TRACE: &str = "VKSTASH_TRACE";
-
-/// Folder of the application whose stash this process works on, for the workers of `vkstash prewarm` alone: another
-/// program's name makes another folder. Such a process writes no report and notes no uses.
-pub const APPLICATION: &str = "VKSTASH_APPLICATION";
-
-/// Whether, after a driver update, the tool compiles again in the background what programs used before. `0`: never;
-/// `1`: also on battery and on few processors.
-pub const UPDATE: &str = "VKSTASH_UPDATE";
-/// Whether the tool records after the end of a program what was not recorded before. `0`: never, `1`: also on battery.
-pub const FINISH: &str = "VKSTASH_FINISH";
-/// The tool for both, where it is not found near the library.
-pub const TOOL: &str = "VKSTASH_TOOL";
+use vkstash_model::variables::{
+    APPLICATION, ASK_FIRST, BASE, BINARIES, Background, COMPILE_STORED, COMPILE_STORED_BEFORE, DIR, DISABLE,
+    END_MS, FINISH, IDENTIFIERS, LOG, LOG_FILE, OPEN_MS, REPORT, SERVED_WIDTH, TOOL, TRACE, UPDATE,
+    default_root, path,
+};
 
 /// Where VK_EXT_shader_module_identifier comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -125,34 +77,6 @@ pub struct Config {
     pub tool: Option<PathBuf>,
 }
 
-/// What the environment says of background work.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Background {
-    /// [`BACKGROUND`]; None: the settings decide.
-    pub mode: Option<BackgroundMode>,
-    /// [`BACKGROUND_WORKERS`]; None: the usual.
-    pub workers: Option<usize>,
-    /// [`DEVELOPER_MODE`].
-    pub developer_mode: bool,
-}
-
-impl Background {
-    /// Reads this process's environment.
-    pub fn from_environment() -> Background {
-        Background::from_lookup(|name| std::env::var_os(name))
-    }
-
-    /// Reads what `lookup` knows. A mode that is not understood counts as unset.
-    pub fn from_lookup(lookup: impl Fn(&str) -> Option<OsString>) -> Background {
-        let text = |name| lookup(name).and_then(|value| value.into_string().ok());
-        Background {
-            mode: text(BACKGROUND).and_then(|name| BackgroundMode::of_name(&name)),
-            workers: text(BACKGROUND_WORKERS).and_then(|number| number.parse().ok()),
-            developer_mode: text(DEVELOPER_MODE).is_some_and(|value| value == "1"),
-        }
-    }
-}
-
 /// What the environment says for the whole process. It is read once, by the thread of the program that creates the
 /// first instance: a program may change its environment while it believes to have no other threads, and what reads it
 /// meanwhile may crash.
@@ -175,7 +99,7 @@ impl OfProcess {
     /// What was read, or is read now.
     pub fn get() -> &'static OfProcess {
         OF_PROCESS.get_or_make(|_| {
-            let path = |name| std::env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from);
+            let path = |name| path(name, |name| std::env::var_os(name));
             OfProcess {
                 background: Background::from_environment(),
                 log: std::env::var(LOG).ok(),
@@ -194,7 +118,7 @@ impl Config {
 
     /// Reads what `lookup` knows.
     pub fn from_lookup(lookup: impl Fn(&str) -> Option<OsString>) -> Config {
-        let path = |name| lookup(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let path = |name| path(name, &lookup);
         let identifiers = match lookup(IDENTIFIERS).as_deref().and_then(|value| value.to_str()) {
             Some("emulate") => Identifiers::Emulate,
             Some("off") => Identifiers::Off,
@@ -250,11 +174,6 @@ fn bases(value: &OsStr) -> Vec<PathBuf> {
     bases
 }
 
-/// The folder of all stashes where VKSTASH_DIR names none.
-pub fn default_root() -> Option<PathBuf> {
-    directories::ProjectDirs::from("", "", "vkstash").map(|dirs| dirs.cache_dir().to_path_buf())
-}
-
 /// Whether the layer must not do anything in this process.
 ///
 /// VKSTASH_DISABLE counts even when it is empty, as the loader's own check does, because an explicitly loaded
@@ -287,21 +206,6 @@ mod tests {
         assert_eq!(with("emulate"), Identifiers::Emulate);
         assert_eq!(with("off"), Identifiers::Off);
         assert_eq!(with("maybe"), Identifiers::Auto);
-    }
-
-    #[test]
-    fn background_work_takes_a_mode_a_number_and_a_plain_yes() {
-        let with = |name: &'static str, value: &'static str| {
-            Background::from_lookup(|asked| (asked == name).then(|| OsString::from(value)))
-        };
-        for mode in BackgroundMode::ALL {
-            assert_eq!(with(BACKGROUND, mode.name()).mode, Some(mode));
-        }
-        assert_eq!(with(BACKGROUND, "maybe"), Background::default());
-        assert_eq!(with(BACKGROUND_WORKERS, "0").workers, Some(0));
-        assert_eq!(with(BACKGROUND_WORKERS, "two"), Background::default());
-        assert!(with(DEVELOPER_MODE, "1").developer_mode);
-        assert!(!["", "0", "yes"].into_iter().any(|value| with(DEVELOPER_MODE, value).developer_mode));
     }
 
     #[test]

@@ -7,23 +7,22 @@
 //!
 //! - `hooks` the intercepted commands, one file per group of commands; `prewarm` the worker of `vkstash prewarm`; `api`
 //!   the C API
-//! - [`background`] work ahead of the program's requests
+//! - `background` work ahead of the program's requests
 //! - `serve` what a creation call is answered with, one file for each source
 //! - `state` what is known of live instances, devices and their objects
 //! - `loader` the loader's interface; `pipeline_binary` an extension newer than the bindings
-//! - [`recipe`] model, capture, key and rebuild of pipelines, module identities
-//! - [`stats`] counters and reports; [`driver_caches`] which drivers keep what they compile
-//! - [`config`], `log`, `trace`, `guard`, `faults` the environment, log lines, traces, the end of panics and their
-//!   tests; `user_file` files that the user names; [`tried`] the words for what was tried for a pipeline
+//! - [`recipe`] capture and rebuild: from create infos to recipes, and back
+//! - `stats` counters; `tried` what was tried for a pipeline
+//! - `config`, `log`, `trace`, `guard`, `faults` the environment, log lines, traces, the end of panics and their tests;
+//!   `user_file` files that the user names
 //!
-//! Below all of them are the crates `vkstash-sessions`, shader cache sessions, and `vkstash-store`: the stash on disk,
-//! and what every floor stands on.
+//! Below all of them are the crates `vkstash-model`, what recipes and reports are, `vkstash-sessions`, shader cache
+//! sessions, and `vkstash-store`: the stash on disk, and what every floor stands on.
 #![allow(non_snake_case, reason = "the library's file name follows the Vulkan loader's conventions")]
 
 mod api;
-pub mod background;
-pub mod config;
-pub mod driver_caches;
+mod background;
+mod config;
 mod faults;
 mod guard;
 mod hooks;
@@ -40,9 +39,9 @@ mod serve;
 #[path = "../layer-tests/src/skip.rs"]
 mod skip;
 mod state;
-pub mod stats;
+mod stats;
 mod trace;
-pub mod tried;
+mod tried;
 mod user_file;
 #[cfg(test)]
 #[path = "../crates/store/src/tests/watched.rs"]

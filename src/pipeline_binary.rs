@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_void};
 
 use ash::vk;
 
-pub use crate::recipe::newer::PipelineBinaryInfoKHR;
+pub use vkstash_model::newer::PipelineBinaryInfoKHR;
 
 /// The extension.
 pub const NAME: &CStr = c"VK_KHR_pipeline_binary";

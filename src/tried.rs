@@ -1,109 +1,10 @@
-//! What was tried for a pipeline, in which order, and what that took: for traces, for the timeline of the run, and for
-//! the tool, which reads that.
+//! What is tried for a pipeline, in which order, and what that takes: for traces, and for the timeline of the run.
 
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use vkstash_model::tried::{Asked, Got, Said, Why, tenths};
 use vkstash_store::format::record::Key;
 use vkstash_store::reports::timeline::{Creation, MOST_STEPS, Step};
-
-/// Names with numbers that files have, and words for people.
-macro_rules! words {
-    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident => $number:literal, $word:literal;)* }) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        #[repr(u8)]
-        pub enum $name { $($(#[$variant_doc])* $variant = $number,)* }
-
-        impl $name {
-            /// What it is called, from its number in a file. A number of a newer program has no word.
-            pub fn word(number: u8) -> &'static str {
-                match number { $($number => $word,)* _ => "unknown" }
-            }
-        }
-    };
-}
-
-words! {
-    /// Where a pipeline may be, or come from.
-    Asked {
-        /// What background work has made.
-        Parked => 0, "parked";
-        /// The driver's caches.
-        Driver => 1, "driver";
-        /// The stash.
-        Stash => 2, "stash";
-        /// A cache of the layer's with what the program's would hold without the stash.
-        Companion => 3, "companion";
-        /// A compile.
-        Compile => 4, "compile";
-        /// The program's own call, as it is.
-        Own => 5, "own call";
-    }
-}
-
-words! {
-    /// What has come of it.
-    Said {
-        /// The pipeline.
-        Had => 0, "had it";
-        /// The pipeline, which the driver's objects in memory cannot have had.
-        HadOnDisk => 1, "had it on disk";
-        /// It has none.
-        Nothing => 2, "had nothing";
-        /// It could not be asked.
-        NotAsked => 3, "not asked";
-        /// The driver did not take what the stash had.
-        Refused => 4, "refused";
-        /// The driver answered with an error.
-        Error => 5, "error";
-        /// The driver has refused it too often, or processes died of it.
-        LeftAlone => 6, "left alone";
-        /// The code that it needs is no longer kept.
-        NoModule => 7, "module missing";
-        /// It would have to be compiled, which the program forbids.
-        Forbidden => 8, "forbidden";
-        /// A deferred operation of the program's goes on with it.
-        Deferred => 9, "deferred";
-    }
-}
-
-words! {
-    /// Why these sources were asked, in this order.
-    Why {
-        /// The driver is asked before the stash.
-        DriverFirst => 0, "driver first";
-        /// The stash is asked before the driver: the driver's disk is slow beside a cache, or the user has it so.
-        StashFirst => 1, "stash first";
-        /// The driver would be asked first, and has had next to nothing lately.
-        NothingLately => 2, "driver had nothing lately";
-        /// The program asks whether its own cache has the pipeline.
-        Feedback => 3, "creation feedback";
-        /// The driver cannot be asked for such a pipeline, or has no caches worth asking.
-        NoQuestion => 4, "driver cannot be asked";
-        /// The driver cannot be kept from compiling.
-        NoCacheControl => 5, "no cache control";
-        /// The driver is known to answer with an error.
-        Failed => 6, "failed before";
-        /// The program has just been refused the same pipeline, and makes it now.
-        JustRefused => 7, "just refused";
-        /// The base pipeline of a deferred call is missing.
-        BaseMissing => 8, "base missing";
-        /// There is nothing to compile, or nothing of a cache may stand in.
-        PassedOn => 9, "passed on";
-    }
-}
-
-/// What a creation has come to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Got {
-    /// The pipeline.
-    Pipeline = 0,
-    /// VK_PIPELINE_COMPILE_REQUIRED.
-    CompileRequired = 1,
-    /// An error.
-    Error = 2,
-}
 
 /// What is tried for one pipeline. It is kept on the stack of the call.
 pub struct Tried {
@@ -156,27 +57,10 @@ impl Tried {
     }
 }
 
-/// Tenths of a microsecond.
-fn tenths(duration: Duration) -> u32 {
-    u32::try_from(duration.as_nanos() / 100).unwrap_or(u32::MAX)
-}
-
-/// A duration that is so many tenths of a microsecond.
-pub fn duration(tenths: u32) -> Duration {
-    Duration::from_nanos(100 * u64::from(tenths))
-}
-
-/// One step in words: `driver had it on disk`.
-pub fn words(step: &Step) -> String {
-    let (source, answer) = (Asked::word(step.source), Said::word(step.answer));
-    if step.source == Asked::Compile as u8 && step.answer == Said::Had as u8 {
-        return "compiled".to_owned();
-    }
-    format!("{source} {answer}")
-}
-
 #[cfg(test)]
 mod tests {
+    use vkstash_model::tried::words;
+
     use super::*;
 
     #[test]
@@ -191,15 +75,5 @@ mod tests {
         let sum: u32 = creation.steps().iter().map(|step| step.tenths).sum();
         assert!(sum <= creation.tenths);
         assert_eq!(words(&creation.steps()[0]), "stash refused");
-    }
-
-    #[test]
-    fn what_a_newer_program_has_written_is_unknown() {
-        assert_eq!(
-            (Asked::word(15), Said::word(1), Why::word(200)),
-            ("unknown", "had it on disk", "unknown")
-        );
-        assert_eq!(words(&Step { source: 4, answer: 0, tenths: 0 }), "compiled");
-        assert_eq!((tenths(Duration::MAX), duration(15)), (u32::MAX, Duration::from_nanos(1500)));
     }
 }

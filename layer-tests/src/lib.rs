@@ -14,7 +14,7 @@
 //! - [`translators`] clients with the habits of programs that translate shaders
 //! - [`vulkan`] a small Vulkan client that keeps every result
 //! - [`api`] the C API of the layer in this process
-//! - [`paths`] the libraries under test; [`waiting`] waiting for threads of the layer; [`corpus`] real compute shaders; [mod@bench] the reports of the client to
+//! - [`folder`] copies of stashes; [`paths`] the libraries under test; [`waiting`] waiting for threads of the layer; [`corpus`] real compute shaders; [mod@bench] the reports of the client to
 //!   the benchmark; [`report`] the layer's run reports; [`skip`] reports of skipped tests
 //! - [`imports`] the imports of a crate, circles among them, and imports upwards
 //!
@@ -27,6 +27,7 @@ pub mod child;
 pub mod corpus;
 pub mod engines;
 pub mod env;
+pub mod folder;
 pub mod imports;
 pub mod khronos;
 pub mod observed;

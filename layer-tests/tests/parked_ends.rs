@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use vkstash_layer_tests::child::{self, Scenario, scenario};
 use vkstash_layer_tests::env::{Driver, Env, MACHINE_DRIVER};
+use vkstash_layer_tests::folder;
 use vkstash_layer_tests::test_driver::TestDriver;
 use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions, spirv};
 use vkstash_layer_tests::waiting::{self, until};
@@ -123,6 +124,7 @@ fn a_program_may_end_whatever_the_workers_are_at() {
         let first = scenario.run_ok::<Done>("work", &found, &work());
         assert_eq!(first.reports.sum("driver_had"), u64::from(COUNT), "{:?}", first.reports.counters());
         let found = found.var("VKSTASH_BACKGROUND_WORKERS", "2");
+        let mut killed = 0;
         for (env, after) in
             [0, 1, 2, 5, 20, COUNT].into_iter().map(|after| (&env, after)).chain([(&found, 0), (&found, 3)])
         {
@@ -130,7 +132,12 @@ fn a_program_may_end_whatever_the_workers_are_at() {
                 scenario.run_ok::<Value>("end", env, &json!({ "end": end, "after": after }));
             }
             for end in ["_exit", "abort"] {
-                let ended = scenario.run("end", env, &json!({ "end": end, "after": after }));
+                // Each may count as a death of the driver's, and after the second one workers make nothing any more.
+                let stash = scenario.folder().join(format!("killed-{killed}"));
+                killed += 1;
+                folder::copy(&env.stash_folder(), &stash).unwrap();
+                let ended =
+                    scenario.run("end", &env.clone().stash(stash), &json!({ "end": end, "after": after }));
                 assert!(!ended.hung && !ended.status.success(), "{end}, {after}: {}", ended.ending());
             }
         }

@@ -3,18 +3,17 @@
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use vkstash_layer_tests::child::{Scenario, scenario};
 use vkstash_layer_tests::env::{Driver, Env};
-use vkstash_layer_tests::paths;
 use vkstash_layer_tests::suite::{assert_all_served, on, run};
 use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions};
 use vkstash_layer_tests::waiting::PATIENCE;
 use vkstash_layer_tests::work::{self, Shader, Work};
+use vkstash_layer_tests::{folder, paths};
 use vkstash_store::format::app_name::AppName;
 use vkstash_store::format::record::Kind;
 use vkstash_store::stash::inspect::list_applications;
@@ -46,11 +45,6 @@ fn text(output: &Output) -> String {
 /// The same stash under another driver.
 fn under(scenario: &Scenario, env: &Env, script: Value) -> Env {
     scenario.on(Driver::Test(script)).unwrap().stash(env.stash_folder())
-}
-
-/// Copies a folder with everything in it.
-fn copy(from: &Path, to: &Path) {
-    assert!(Command::new("cp").arg("-a").args([from, to]).status().unwrap().success());
 }
 
 /// An update of the test driver.
@@ -657,7 +651,7 @@ fn nothing_is_started_where_the_user_forbids_it() {
             let asking = updated.clone().var("VKSTASH_UPDATE", "1");
             let starts = |ms: &u64| {
                 let again = asking.clone().stash(scenario.folder().join(format!("stash {variable} {ms}")));
-                copy(&env.stash_folder(), &again.stash_folder());
+                folder::copy(&env.stash_folder(), &again.stash_folder()).unwrap();
                 scenario.run_ok::<Value>("linger", &again, ms).stderr.contains(lingering)
             };
             let enough = (5..18).map(|power| 1 << power).find(starts).expect("some minutes are enough");

@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use VkLayer_vkstash::recipe;
 use vkstash_layer_tests::child::{self, Scenario, Step, scenario};
 use vkstash_layer_tests::env::{Driver, Env};
 use vkstash_layer_tests::test_driver::TestDriver;
 use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions, spirv};
 use vkstash_layer_tests::waiting::PATIENCE;
 use vkstash_layer_tests::work::{self, Caches, Code, Done, Shader, Work};
+use vkstash_model::recipe;
 use vkstash_store::format::app_name::AppName;
 use vkstash_store::format::record::{Key, Kind, UseRecord};
 use vkstash_store::maintenance;

@@ -10,13 +10,13 @@ use ash::vk;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use VkLayer_vkstash::config;
 use vkstash_layer_tests::child::{self, Scenario, scenario};
 use vkstash_layer_tests::env::{Driver, Env};
 use vkstash_layer_tests::report::Reports;
 use vkstash_layer_tests::vulkan::{Device, DeviceOptions, Instance, InstanceOptions, spirv};
 use vkstash_layer_tests::waiting::PATIENCE;
 use vkstash_layer_tests::work::Work;
+use vkstash_model::variables;
 use vkstash_store::reports::totals::Totals;
 use vkstash_store::stash::inspect::list_applications;
 
@@ -50,10 +50,10 @@ fn asked(reports: &Reports) -> u64 {
 /// This process's report for its parent, and the one in the stash.
 fn own_reports() -> [Reports; 2] {
     let folder = |name| PathBuf::from(std::env::var_os(name).unwrap());
-    let applications = fs::read_dir(folder(config::DIR)).into_iter().flatten().flatten();
+    let applications = fs::read_dir(folder(variables::DIR)).into_iter().flatten().flatten();
     let in_stash = applications.flat_map(|entry| Reports::read(&entry.path().join("runs")).0);
     let mine = in_stash.filter(|report| report.pid == std::process::id()).collect();
-    [Reports::read(&folder(config::REPORT)), Reports(mine)]
+    [Reports::read(&folder(variables::REPORT)), Reports(mine)]
 }
 
 /// Creates pipelines twice, with a pause, waits for the report, and is killed.

@@ -7,7 +7,6 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,6 +15,7 @@ use serde_json::{Value, json};
 
 use vkstash_layer_tests::child::{Run, Scenario, scenario};
 use vkstash_layer_tests::env::{Driver, Env};
+use vkstash_layer_tests::folder;
 use vkstash_layer_tests::report::Reports;
 use vkstash_layer_tests::suite::files;
 use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions};
@@ -253,13 +253,6 @@ fn stash_of_many_processes(scenario: &Scenario, env: &Env, work: &Work) -> PathB
     stash
 }
 
-/// Copies a stash.
-fn copy_of(stash: &Path, name: &str) -> PathBuf {
-    let copy = stash.with_file_name(name);
-    assert!(Command::new("cp").arg("-a").args([stash, &copy]).status().unwrap().success());
-    copy
-}
-
 #[test]
 fn a_merge_that_is_due_at_the_end_is_done_if_the_process_may_wait() {
     scenario(&[("program", program)], |scenario| {
@@ -274,9 +267,10 @@ fn a_merge_that_is_due_at_the_end_is_done_if_the_process_may_wait() {
         let bytes: u64 = artifacts.iter().map(|path| path.metadata().unwrap().len()).sum();
         assert!(artifacts.len() > COPIES && bytes > 16 << 20, "{artifacts:?} {bytes}");
         let end = |name: &str, env: Env| {
-            let stash = copy_of(&stash, name);
-            let seen = run(scenario, &env.stash(&stash), &work);
-            (seen.value.read_at_end, seen.value.written_at_end, segments(&stash, "device-").len())
+            let copy = stash.with_file_name(name);
+            folder::copy(&stash, &copy).unwrap();
+            let seen = run(scenario, &env.stash(&copy), &work);
+            (seen.value.read_at_end, seen.value.written_at_end, segments(&copy, "device-").len())
         };
         let patient = end("patient", env.clone());
         assert!(patient.0 > bytes / 2 && patient.1 > bytes / 2 && patient.2 < 8, "{patient:?} of {bytes}");

@@ -15,7 +15,7 @@ use crate::background::mode::{self, Action, Event, Mode, ModeError};
 use crate::config;
 use crate::guard;
 use crate::state::process;
-use crate::stats::Count;
+use vkstash_model::counters::Count;
 
 fn mode_of(number: u32) -> Option<Mode> {
     Some(match number {

@@ -20,7 +20,7 @@ use crate::config::{self, Config, OfProcess};
 use crate::state::process;
 use crate::state::support;
 use crate::state::switches::{self, CacheKinds};
-use crate::stats::Count;
+use vkstash_model::counters::Count;
 
 const CONTROLS: u32 =
     VKSTASH_CACHE_CONTROL_DISABLE | VKSTASH_CACHE_CONTROL_ENABLE | VKSTASH_CACHE_CONTROL_CLEAR;

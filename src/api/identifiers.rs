@@ -5,7 +5,7 @@ use ash::vk;
 
 use super::sessions::call;
 use super::types::{VkstashModuleIdentifier, VkstashResult};
-use crate::recipe::identifier::{ALGORITHM_UUID, module_identity};
+use vkstash_model::identifier::{ALGORITHM_UUID, module_identity};
 
 /// The first word of SPIR-V, in this machine's byte order.
 const SPIRV: u32 = 0x0723_0203;

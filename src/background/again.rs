@@ -8,11 +8,8 @@ use smallvec::SmallVec;
 use super::objects::{ObjectError, OwnObjects, RecipeObjects};
 use crate::recipe::capture::{Library, Objects, SubpassUse};
 use crate::recipe::chain::Refusal;
-use crate::recipe::identifier::{NativeIdentifier, module_identity};
-use crate::recipe::model::{Pipeline, Recipe};
 use crate::recipe::rebuild::RebuildError;
 use crate::recipe::rebuild::pipeline::{Info, pipeline};
-use crate::recipe::{check, key};
 use crate::serve::call::Call;
 use crate::serve::create_info::{CreateInfo, Creation};
 use crate::serve::late::NotRecorded;
@@ -20,7 +17,10 @@ use crate::serve::passed::Passed;
 use crate::serve::request::{DescribedPipeline, Request};
 use crate::state::device::Device;
 use crate::state::stored::Stored;
-use crate::stats::BypassReason;
+use vkstash_model::counters::BypassReason;
+use vkstash_model::identifier::{NativeIdentifier, module_identity};
+use vkstash_model::recipe::{Pipeline, Recipe};
+use vkstash_model::{check, key};
 use vkstash_store::format::record::{Key, Kind};
 
 /// Why a pipeline is not made.

@@ -20,7 +20,7 @@ use crate::serve::late::{self, NotRecorded};
 use crate::serve::request::Request;
 use crate::state::device::{Device, IdentifierMode};
 use crate::state::slow_hits::SlowHit;
-use crate::stats::Count;
+use vkstash_model::counters::Count;
 use vkstash_store::base::util::lock;
 use vkstash_store::forks::PerProcess;
 use vkstash_store::part::admission::Admission;

@@ -9,7 +9,6 @@ use super::objects::OwnObjects;
 use super::questions::{Questions, Watch};
 use crate::faults;
 use crate::recipe::chain::Arena;
-use crate::recipe::payload::{self, Failure, FoundWith};
 use crate::serve::call::Answer;
 use crate::serve::create_info::CreateInfo;
 use crate::serve::late::NotRecorded;
@@ -19,7 +18,8 @@ use crate::serve::{artifact, late};
 use crate::state::device::Device;
 use crate::state::parked::{Finished, For, MadeOf, UNKNOWN_BYTES};
 use crate::state::stored::{Source, Stored};
-use crate::stats::Count;
+use vkstash_model::counters::Count;
+use vkstash_model::payload::{self, Failure, FoundWith};
 use vkstash_store::base::memory;
 use vkstash_store::format::record::{Key, Kind};
 

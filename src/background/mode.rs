@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 
-use super::pool::{self, Event as Signal, Owner, Pool};
+use super::pool::{self, Event as Signal, Pool};
 use crate::config::{Config, OfProcess};
 use vkstash_store::base::descriptor::Descriptor;
 use vkstash_store::base::signals;
@@ -34,6 +34,7 @@ pub enum Event {
     /// The number 1 in eight bytes is written to the descriptor: an eventfd, or something else that takes them at once.
     Descriptor(Descriptor),
     /// Called on any thread, also on the one that commits, before that call returns.
+    #[cfg(test)]
     Callback(Box<dyn FnOnce() + Send>),
 }
 
@@ -57,6 +58,7 @@ impl Event {
 
     fn signal(self) -> Signal {
         match self {
+            #[cfg(test)]
             Event::Callback(callback) => callback,
             Event::Descriptor(descriptor) => Box::new(move || {
                 // Nobody can be told of an error.
@@ -85,11 +87,6 @@ fn write_one(descriptor: &Descriptor) -> Result<(), Errno> {
 /// force.
 pub fn set(mode: Mode, action: Action, event: Option<Event>) -> Result<(), ModeError> {
     set_in(pool::of_process(), mode, action, event, is_developer_mode)
-}
-
-/// The mode in force for an owner's tasks. The mode in the settings counts once a worker has read it.
-pub fn of(owner: Owner) -> Mode {
-    pool::of_process().mode(owner)
 }
 
 /// Asked only when it matters: it may read the settings.

@@ -10,11 +10,11 @@ use smallvec::SmallVec;
 
 use crate::recipe::capture::render_pass::uses;
 use crate::recipe::capture::{LibraryTraits, SubpassUse};
-use crate::recipe::model::{Code, PipelineLayout, Recipe, RenderPass, Sampler, SetLayout};
 use crate::recipe::rebuild::render_pass::{Form, render_pass};
 use crate::recipe::rebuild::{self, Limits, RebuildError, Source, objects};
-use crate::recipe::{check, key, payload};
 use crate::state::dispatch::DeviceTable;
+use vkstash_model::recipe::{Code, PipelineLayout, Recipe, RenderPass, Sampler, SetLayout};
+use vkstash_model::{check, key, payload};
 use vkstash_store::base::util::lock;
 use vkstash_store::format::record::{Key, Kind};
 

@@ -22,7 +22,7 @@ use crate::state::device::{Device, IdentifierMode};
 use crate::state::parked::Finished;
 use crate::state::plan::Plan;
 use crate::state::stored::Stored;
-use crate::stats::Count;
+use vkstash_model::counters::Count;
 use vkstash_store::base::util::lock;
 use vkstash_store::forks::PerProcess;
 use vkstash_store::format::record::Key;

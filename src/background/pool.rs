@@ -13,11 +13,12 @@ use super::gate::{self, CALL_LIMIT, Gate, Stop, wait_until};
 use super::processors;
 pub use super::queue::Cancelled;
 use super::queue::{Queue, Taken};
-use crate::config::{Background, OfProcess};
+use crate::config::OfProcess;
 use crate::faults;
 use crate::guard::{contained, guard};
 use crate::log;
 use crate::trace::spans;
+use vkstash_model::variables::Background;
 use vkstash_store::base::thread::{self, Stack};
 use vkstash_store::base::util::lock;
 use vkstash_store::forks::PerProcess;
@@ -342,6 +343,7 @@ impl Pool {
     }
 
     /// The mode in force for an owner's tasks.
+    #[cfg(test)]
     pub(super) fn mode(&self, owner: Owner) -> BackgroundMode {
         let Some(mut state) = self.0.lock() else { return BackgroundMode::Disabled };
         let stored = state.queue.owner(owner.0).and_then(|owned| owned.info.stored.flatten());

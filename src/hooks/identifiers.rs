@@ -4,8 +4,8 @@ use ash::vk;
 
 use crate::guard::guard;
 use crate::recipe::capture::stage;
-use crate::recipe::identifier;
 use crate::state::live_devices;
+use vkstash_model::identifier;
 use vkstash_store::format::record::Key;
 
 /// vkGetShaderModuleIdentifierEXT.

@@ -6,12 +6,12 @@ use crate::guard::guard;
 use crate::hooks::inert::pass;
 use crate::recipe::capture::objects;
 use crate::recipe::chain::Refusal;
-use crate::recipe::key;
 use crate::state::described::{Described, Encoded};
 use crate::state::device::Device;
 use crate::state::live_devices;
 use crate::state::objects::Objects;
-use crate::stats::BypassReason;
+use vkstash_model::counters::BypassReason;
+use vkstash_model::key;
 
 /// Defines the create and destroy hooks of one type of object.
 macro_rules! object_hooks {
@@ -107,7 +107,7 @@ object_hooks!(
 unsafe fn conversion(
     _device: &Device,
     info: &vk::SamplerYcbcrConversionCreateInfo<'_>,
-) -> Described<crate::recipe::model::YcbcrConversion> {
+) -> Described<vkstash_model::recipe::YcbcrConversion> {
     // SAFETY: the caller's contract.
     unsafe { objects::conversion(info) }
 }
@@ -117,7 +117,7 @@ unsafe fn conversion(
 unsafe fn sampler(
     device: &Device,
     info: &vk::SamplerCreateInfo<'_>,
-) -> Described<crate::recipe::model::Sampler> {
+) -> Described<vkstash_model::recipe::Sampler> {
     // SAFETY: the caller's contract.
     unsafe { objects::sampler(info, |conversion| described(&device.objects.conversions, conversion)) }
 }
@@ -127,7 +127,7 @@ unsafe fn sampler(
 unsafe fn set_layout(
     device: &Device,
     info: &vk::DescriptorSetLayoutCreateInfo<'_>,
-) -> Described<crate::recipe::model::SetLayout> {
+) -> Described<vkstash_model::recipe::SetLayout> {
     // SAFETY: the caller's contract.
     unsafe { objects::set_layout(info, |sampler| described(&device.objects.samplers, sampler)) }
 }

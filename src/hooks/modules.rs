@@ -6,12 +6,12 @@ use crate::guard::guard;
 use crate::hooks::inert::pass;
 use crate::recipe::capture::stage;
 use crate::recipe::chain;
-use crate::recipe::identifier;
-use crate::recipe::payload::module_record;
 use crate::state::described::Module;
 use crate::state::device::Device;
 use crate::state::live_devices;
-use crate::stats::Count;
+use vkstash_model::counters::Count;
+use vkstash_model::identifier;
+use vkstash_model::payload::module_record;
 
 /// vkCreateShaderModule.
 pub unsafe extern "system" fn create(

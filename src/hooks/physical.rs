@@ -12,8 +12,8 @@ use smallvec::SmallVec;
 use crate::guard::guard;
 use crate::loader::LAYER_NAME;
 use crate::recipe::chain;
-use crate::recipe::identifier::ALGORITHM_UUID;
 use crate::state::instance::{self, Instance, PhysicalDevice};
+use vkstash_model::identifier::ALGORITHM_UUID;
 
 /// vkEnumerateDeviceExtensionProperties.
 pub unsafe extern "system" fn enumerate_extensions(

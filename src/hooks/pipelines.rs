@@ -17,8 +17,8 @@ use crate::serve::{counts, failed, refuse, sources};
 use crate::state::app_cache::InCall;
 use crate::state::device::Device;
 use crate::state::live_devices;
-use crate::stats::Count;
 use crate::trace::spans::{self, Span};
+use vkstash_model::counters::Count;
 use vkstash_store::base::signals::Uncancelled;
 
 /// vkCreateComputePipelines.

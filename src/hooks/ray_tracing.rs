@@ -9,7 +9,7 @@ use crate::serve::create_info::Creation;
 use crate::serve::deferred;
 use crate::state::device::Device;
 use crate::state::live_devices;
-use crate::stats::{BypassReason, Count};
+use vkstash_model::counters::{BypassReason, Count};
 use vkstash_store::base::signals::Uncancelled;
 
 /// vkCreateRayTracingPipelinesKHR.

@@ -6,11 +6,11 @@ use super::layouts::{encoded, object_hooks};
 use crate::guard::guard;
 use crate::hooks::inert::pass;
 use crate::recipe::capture::render_pass::{self, uses};
-use crate::recipe::key;
-use crate::recipe::model::RenderPass;
 use crate::state::described::{Described, Encoded};
 use crate::state::device::Device;
 use crate::state::live_devices;
+use vkstash_model::key;
+use vkstash_model::recipe::RenderPass;
 
 object_hooks!(
     create_render_pass,

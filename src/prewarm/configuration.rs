@@ -6,9 +6,9 @@ use std::ptr;
 
 use ash::vk;
 
-use crate::recipe::model::OwnedExtension;
 use crate::state::device_configuration::DeviceConfiguration;
 use crate::state::device_structures;
+use vkstash_model::recipe::OwnedExtension;
 
 /// VkPhysicalDeviceMaintenance9FeaturesKHR, newer than the bindings.
 const MAINTENANCE_9: i32 = 1_000_584_000;

@@ -11,13 +11,13 @@ use super::program::Program;
 use crate::background::objects::{LiveLibrary, ObjectError};
 use crate::recipe::capture::LibraryTraits;
 use crate::recipe::chain::Arena;
-use crate::recipe::model::Recipe;
 use crate::recipe::rebuild::RebuildError;
 use crate::recipe::rebuild::pipeline::{Info, pipeline};
-use crate::recipe::{check, key};
 use crate::serve::create_info::{CreateInfo, Creation};
 use crate::state::stored::Stored;
-use crate::stats::Count;
+use vkstash_model::counters::Count;
+use vkstash_model::recipe::Recipe;
+use vkstash_model::{check, key};
 use vkstash_store::format::record::{Key, Kind};
 
 /// Libraries of libraries of libraries: deeper than any program nests them.

@@ -25,10 +25,10 @@ use super::pipelines::{Made, Pipelines};
 use super::program::{Loader, Program, ProgramError};
 use crate::config::Config;
 use crate::guard::guard;
-use crate::recipe::{check, key};
 use crate::state::application::Application;
 use crate::state::device_configuration::DeviceConfiguration;
 use crate::state::process::Session;
+use vkstash_model::{check, key};
 use vkstash_store::base::signals;
 use vkstash_store::format::record::{Key, Kind};
 

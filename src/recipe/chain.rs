@@ -6,9 +6,9 @@ use std::mem::MaybeUninit;
 use ash::vk;
 use smallvec::SmallVec;
 
-use super::model::{Bytes, Extension, Extensions, Flattened, Words};
-use super::structures::{self, Handling};
-use crate::stats::BypassReason;
+use vkstash_model::counters::BypassReason;
+use vkstash_model::recipe::{Bytes, Extension, Extensions, Flattened, Words};
+use vkstash_model::structures::{self, Handling};
 use vkstash_store::base::sort;
 
 /// Why a create info has no recipe.

@@ -7,10 +7,10 @@ use ash::vk;
 use rustc_hash::FxHashSet;
 
 use super::private_cache::PrivateCache;
-use crate::recipe::payload;
 use crate::state::app_cache::{AppCache, Remembered};
 use crate::state::budget::Kept;
 use crate::state::device::Device;
+use vkstash_model::payload;
 use vkstash_store::base::memory;
 use vkstash_store::format::record::Key;
 

@@ -10,9 +10,9 @@ use super::create_info::CreateInfo;
 use super::modules::{self, Stripped};
 use super::refuse::refuse;
 use crate::recipe::chain::{Arena, Refusal};
-use crate::recipe::structures;
 use crate::state::device::{Device, IdentifierMode};
-use crate::stats::{BypassReason, Count};
+use vkstash_model::counters::{BypassReason, Count};
+use vkstash_model::structures;
 
 /// The driver gets the call.
 ///

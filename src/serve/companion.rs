@@ -21,11 +21,11 @@ use super::private_cache::PrivateCache;
 use super::request::Request;
 use super::{app_data, feedback};
 use crate::faults;
-use crate::recipe::shader_set::ShaderSet;
 use crate::state::app_cache::AppCache;
 use crate::state::beside::{Beside, Companion, Lacking};
 use crate::state::budget::Room;
 use crate::state::device::Device;
+use vkstash_model::shader_set::ShaderSet;
 
 /// Filling the companion must cost less than the compile that it may spare; what is left over is put in by the next
 /// calls for the same shaders.

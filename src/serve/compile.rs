@@ -14,10 +14,10 @@ use super::request::Request;
 use super::stopwatch::{Stopwatch, Took};
 use super::{binary, feedback, record};
 use crate::recipe::chain::Arena;
-use crate::recipe::payload;
 use crate::state::cache_data::NoData;
 use crate::state::pipeline_class::PipelineClass;
-use crate::stats::Count;
+use vkstash_model::counters::Count;
+use vkstash_model::payload;
 
 /// Where a call's artifact can be taken from.
 enum Source<'a> {

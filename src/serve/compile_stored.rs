@@ -15,7 +15,7 @@ use super::request::Request;
 use super::{compile, driver, facts};
 use crate::recipe::capture::flags::FAIL_ON;
 use crate::recipe::chain::Arena;
-use crate::stats::Count;
+use vkstash_model::counters::Count;
 use vkstash_store::format::record::Kind;
 
 /// Compiles the request. None where the user has not asked for it, the stash lacks a stage's code, or the driver fails:

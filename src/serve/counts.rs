@@ -6,7 +6,7 @@ use ash::vk;
 
 use crate::state::device::Device;
 use crate::state::switches::{self, CacheKinds};
-use crate::stats::Count;
+use vkstash_model::counters::Count;
 
 /// Counts a call that went down as the program made it, on a driver that is only watched.
 pub fn count_watched(device: &Device, result: vk::Result, missing: u64, count: u64, spent: Duration) {

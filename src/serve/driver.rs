@@ -17,8 +17,8 @@ use super::passed::Passed;
 use super::refuse::refuse;
 use super::request::Request;
 use crate::recipe::chain::Arena;
-use crate::stats::Count;
-use crate::tried::Said;
+use vkstash_model::counters::Count;
+use vkstash_model::tried::Said;
 
 /// Why the driver's caches give no pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use super::create_info::CreateInfo;
 use super::refuse::{forbid, refuse};
 use super::{emulated, feedback};
 use crate::recipe::chain::{Arena, Refusal};
-use crate::stats::{BypassReason, Count};
+use vkstash_model::counters::{BypassReason, Count};
 
 /// What the driver had `made` by then, or else what it makes of the program's own create info.
 ///

@@ -2,7 +2,7 @@
 
 use Source::{Companion, Driver, Parked, Stash};
 
-use crate::tried::{Asked, Why};
+use vkstash_model::tried::{Asked, Why};
 
 /// Where a pipeline may be that need not be compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

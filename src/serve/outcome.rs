@@ -7,8 +7,8 @@ use super::private_cache::PrivateCache;
 use crate::state::device::Device;
 use crate::state::parked::MadeOf;
 use crate::state::stored::Source;
-use crate::stats::Count;
-use crate::tried::Said;
+use vkstash_model::counters::Count;
+use vkstash_model::tried::Said;
 
 /// A pipeline that was obtained without compiling.
 #[derive(Clone, Copy)]

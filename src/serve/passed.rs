@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use ash::vk;
 
-use crate::recipe::shader_set::ShaderSet;
 use crate::state::app_cache::AppCache;
 use crate::state::device::Device;
 use crate::state::policy::CacheHabit;
+use vkstash_model::shader_set::ShaderSet;
 use vkstash_store::format::record::Key;
 
 /// The cache that the program passed.

@@ -8,15 +8,15 @@ use super::create_info::CreateInfo;
 use super::passed::{Contents, Passed};
 use super::request::Request;
 use crate::recipe::capture::stage::{self, Named};
-use crate::recipe::model::Parts;
-use crate::recipe::payload::{self, Failure, FoundWith, PREFIX, module_record};
 use crate::state::described::EncodedObject;
 use crate::state::device::Device;
 use crate::state::objects::Objects;
 use crate::state::pipeline_class::PipelineClass;
 use crate::state::policy::CacheHabit;
 use crate::state::stored::Stored;
-use crate::stats::Count;
+use vkstash_model::counters::Count;
+use vkstash_model::payload::{self, Failure, FoundWith, PREFIX, module_record};
+use vkstash_model::recipe::Parts;
 use vkstash_store::format::record::{Key, Kind};
 
 /// Whether artifacts of this class can be recorded: the driver's caches hold them, and there is a stash.

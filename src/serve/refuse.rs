@@ -10,7 +10,7 @@ use super::feedback;
 use super::passed::Passed;
 use crate::recipe::capture::parsed::Parsed;
 use crate::state::device::{Device, IdentifierMode};
-use crate::stats::Count;
+use vkstash_model::counters::Count;
 use vkstash_store::format::record::Key;
 
 /// COMPILE_REQUIRED to one create info.

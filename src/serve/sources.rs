@@ -20,9 +20,10 @@ use super::{
 };
 use crate::recipe::chain::Arena;
 use crate::state::device::Device;
-use crate::stats::Count;
 use crate::trace::spans;
-use crate::tried::{Asked, Got, Said, Tried, Why};
+use crate::tried::Tried;
+use vkstash_model::counters::Count;
+use vkstash_model::tried::{Asked, Got, Said, Why};
 use vkstash_store::format::record::Key;
 
 /// Buffers that are reused from call to call.

@@ -14,7 +14,7 @@ use rustc_hash::{FxBuildHasher, FxHashSet};
 use super::beside::{Beside, Filled};
 use super::blobs::Blobs;
 use super::budget::Kept;
-use crate::recipe::shader_set::ShaderSet;
+use vkstash_model::shader_set::ShaderSet;
 use vkstash_store::base::util::lock;
 use vkstash_store::format::record::Key;
 

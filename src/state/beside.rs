@@ -12,7 +12,7 @@ use ash::vk;
 use rustc_hash::{FxBuildHasher, FxHashSet};
 
 use super::budget::Room;
-use crate::recipe::shader_set::ShaderSet;
+use vkstash_model::shader_set::ShaderSet;
 use vkstash_store::base::sort;
 use vkstash_store::base::util::lock;
 use vkstash_store::format::record::Key;
@@ -269,7 +269,7 @@ pub struct NullCache {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recipe::model::{Bytes, Code, Extensions, Pipeline, RayTracing, Stage};
+    use vkstash_model::recipe::{Bytes, Code, Extensions, Pipeline, RayTracing, Stage};
 
     fn shaders(codes: &[u8]) -> ShaderSet {
         let stage = |code: &u8| Stage {

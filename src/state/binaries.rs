@@ -7,7 +7,7 @@ use ash::vk;
 use super::device_configuration::DeviceConfiguration;
 use super::dispatch::DeviceTable;
 use crate::pipeline_binary;
-use crate::recipe::key;
+use vkstash_model::key;
 use vkstash_store::format::record::Key;
 
 /// What binaries of this device depend on beside their pipelines.

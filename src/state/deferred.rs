@@ -14,7 +14,7 @@ use ash::vk::{self, Handle};
 
 use super::app_cache::AppCache;
 use super::described::LibraryObject;
-use crate::recipe::shader_set::ShaderSet;
+use vkstash_model::shader_set::ShaderSet;
 use vkstash_store::base::util::lock;
 use vkstash_store::format::record::Key;
 

@@ -2,7 +2,7 @@
 
 use crate::recipe::capture::{Library, SubpassUse};
 use crate::recipe::chain::Refusal;
-use crate::recipe::model::{Sampler, SetLayout, YcbcrConversion};
+use vkstash_model::recipe::{Sampler, SetLayout, YcbcrConversion};
 use vkstash_store::format::record::Key;
 
 /// A shader module.

@@ -11,8 +11,8 @@ use super::application::Application;
 use super::device_structures;
 use crate::loader;
 use crate::recipe::chain;
-use crate::recipe::key::{self, CodecError};
-use crate::recipe::model::{OwnedExtension, SCHEMA};
+use vkstash_model::key::{self, CodecError};
+use vkstash_model::recipe::{OwnedExtension, SCHEMA};
 use vkstash_store::base::sort;
 use vkstash_store::format::record::Key;
 

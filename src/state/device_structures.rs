@@ -3,7 +3,7 @@
 
 use ash::vk::{self, TaggedStructure};
 
-use crate::recipe::structures;
+use vkstash_model::structures;
 
 /// One structure.
 #[derive(Clone, Copy, Debug)]

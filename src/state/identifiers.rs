@@ -5,8 +5,8 @@ use ash::vk;
 
 use super::device::{Device, IdentifierMode};
 use super::switches::{self, CacheKinds};
-use crate::recipe::identifier::NativeIdentifier;
-use crate::stats::Count;
+use vkstash_model::counters::Count;
+use vkstash_model::identifier::NativeIdentifier;
 use vkstash_store::format::record::{Key, Kind};
 
 impl Device {

@@ -8,9 +8,9 @@ use super::device::{Device, IdentifierMode};
 use super::objects::Objects;
 use crate::recipe::capture::{self, Library, SubpassUse};
 use crate::recipe::chain::Refusal;
-use crate::recipe::identifier::{self, NativeIdentifier};
-use crate::recipe::payload::module_record;
-use crate::stats::BypassReason;
+use vkstash_model::counters::BypassReason;
+use vkstash_model::identifier::{self, NativeIdentifier};
+use vkstash_model::payload::module_record;
 use vkstash_store::format::record::Key;
 
 fn unknown_object() -> Refusal {

@@ -13,7 +13,8 @@ use rustc_hash::FxBuildHasher;
 
 use super::plan::{Met, Plan};
 use super::stored::Source;
-use crate::stats::{Count, Counters};
+use crate::stats::Counters;
+use vkstash_model::counters::Count;
 use vkstash_store::base::util::lock;
 use vkstash_store::format::record::Key;
 

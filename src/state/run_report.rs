@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use super::device_stats::DeviceStats;
-use crate::stats::Count;
+use vkstash_model::counters::Count;
 use vkstash_store::base::util::{lock, unix_ms};
 use vkstash_store::forks as fork;
 use vkstash_store::reports::model::{DeviceReport, RunReport, StoreReport};

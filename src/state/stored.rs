@@ -4,8 +4,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use super::switches::{self, CacheKinds};
-use crate::recipe::check;
-use crate::stats::{Count, Counters};
+use crate::stats::Counters;
+use vkstash_model::check;
+use vkstash_model::counters::Count;
 use vkstash_store::base::memory;
 use vkstash_store::format::record::{Key, Kind};
 use vkstash_store::part::open::Part;

@@ -5,7 +5,7 @@ use ash::vk;
 use super::policy;
 use super::switches::{self, CacheKinds};
 use crate::config::{self, Config};
-use crate::driver_caches::DriverCache;
+use vkstash_model::driver_caches::DriverCache;
 
 /// A pipeline's compiled state can be had and handed over. Always.
 pub const SINGLE_PIPELINE: u32 = 0x1;

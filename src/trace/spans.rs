@@ -9,7 +9,7 @@ use tracing::span::EnteredSpan;
 use super::file::{self, TARGET};
 use crate::config::OfProcess;
 use crate::log;
-use crate::tried::{self, Why};
+use vkstash_model::tried::{self, Why};
 use vkstash_store::reports::timeline::{Creation, Step};
 
 /// Shorter creation calls are not written.

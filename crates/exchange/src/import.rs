@@ -9,7 +9,7 @@ use std::time::Duration;
 use tar::Entry;
 
 use super::entry::{LongName, Name};
-use VkLayer_vkstash::recipe::{self, check};
+use vkstash_model::{check, recipe};
 use vkstash_store::base::util::unix_ms;
 use vkstash_store::format::app_name::AppName;
 use vkstash_store::format::device::DeviceHeader;

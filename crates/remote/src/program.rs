@@ -8,9 +8,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use VkLayer_vkstash::config::Config;
 use clap::{Args, Parser, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
+use vkstash_model::variables;
 
 use vkstash_store::base::text::is_printable;
 use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
@@ -672,7 +672,7 @@ fn home(args: &StoreArgs, url: &str) -> Result<Home, End> {
 }
 
 fn root(args: &StoreArgs) -> Result<PathBuf, End> {
-    let root = args.dir.clone().or_else(|| Config::from_environment().root);
+    let root = args.dir.clone().or_else(variables::root);
     root.ok_or_else(|| End::local("cannot tell where the stash is: name it with --dir"))
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use VkLayer_vkstash::recipe::check;
+use vkstash_model::check;
 use vkstash_store::format::device::DeviceHeader;
 use vkstash_store::format::record::{Kind, UseRecord};
 use vkstash_store::format::same::Same;

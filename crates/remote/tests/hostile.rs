@@ -167,7 +167,7 @@ fn a_record_that_the_index_hides_is_refused() {
     let scene = Scene::new();
     let mut bytes = segment(true, |stash| {
         let code = noise(1, 400);
-        let identity = VkLayer_vkstash::recipe::identifier::module_identity(Default::default(), &code);
+        let identity = vkstash_model::identifier::module_identity(Default::default(), &code);
         assert!(stash.portable().put(Kind::Module, &identity, [&[0; 4][..], &code].concat().into()));
     });
     // The row of the index: one record, and its block is not damaged.
@@ -441,7 +441,7 @@ fn a_segment_that_is_much_longer_than_its_file_is_refused_where_that_is_asked_fo
     let folder = scratch();
     let bytes = segment(true, |stash| {
         let code = vec![0; 1 << 20];
-        let identity = VkLayer_vkstash::recipe::identifier::module_identity(Default::default(), &code);
+        let identity = vkstash_model::identifier::module_identity(Default::default(), &code);
         assert!(stash.portable().put(Kind::Module, &identity, [&[0; 4][..], &code].concat().into()));
     });
     assert!(bytes.len() < 100_000);

@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use VkLayer_vkstash::recipe::identifier::module_identity;
 use futures_util::StreamExt as _;
 use futures_util::stream::BoxStream;
 use object_store::path::Path as Place;
@@ -18,6 +17,7 @@ use object_store::{
     ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
 };
 use tempfile::TempDir;
+use vkstash_model::identifier::module_identity;
 
 use vkstash_remote::bucket::Bucket;
 use vkstash_remote::home::Home;

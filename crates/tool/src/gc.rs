@@ -2,7 +2,7 @@
 
 use std::io::{self, Write as _};
 
-use VkLayer_vkstash::recipe;
+use vkstash_model::recipe;
 use vkstash_store::format::refusal::OpenError;
 use vkstash_store::maintenance;
 use vkstash_store::maintenance::outcome::Outcome;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use VkLayer_vkstash::config::Background;
+use vkstash_model::variables::Background;
 use vkstash_store::bounds::{Limits, ModulePolicy};
 use vkstash_store::format::record::Kind;
 use vkstash_store::settings;

@@ -1,7 +1,7 @@
 //! Vulkan's names for the numbers in reports.
 
-use VkLayer_vkstash::recipe::structures;
 use ash::vk;
+use vkstash_model::structures;
 
 /// `VK_STRUCTURE_TYPE_...`, or `None` for a number that these headers do not know.
 pub(crate) fn structure_type(raw: i32) -> Option<String> {
@@ -58,7 +58,7 @@ pub(crate) fn driver_version(driver_id: u32, version: u32) -> String {
 
 #[cfg(test)]
 mod tests {
-    use VkLayer_vkstash::stats::BypassReason;
+    use vkstash_model::counters::BypassReason;
 
     use super::*;
 

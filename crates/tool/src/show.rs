@@ -18,9 +18,9 @@ mod words;
 
 use std::io::{self, Write as _};
 
-use VkLayer_vkstash::recipe::key;
-use VkLayer_vkstash::recipe::model::Recipe;
 use serde::Serialize;
+use vkstash_model::key;
+use vkstash_model::recipe::Recipe;
 use vkstash_store::format::record::{Key, Kind};
 use vkstash_store::format::refusal::OpenError;
 use vkstash_store::reports::timeline::{self, Creation};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use VkLayer_vkstash::stats::Count;
+use vkstash_model::counters::Count;
 use vkstash_store::reports::model::DeviceReport;
 
 /// The sum of any number of device reports.

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use VkLayer_vkstash::stats::Count;
+use vkstash_model::counters::Count;
 
 const REASONS: [(Count, &str); 7] = [
     (Count::NotPlanned, "that the last run did not ask for"),

@@ -3,8 +3,8 @@
 use std::io::{self, IsTerminal as _};
 use std::time::{Duration, Instant};
 
-use VkLayer_vkstash::recipe::check;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use vkstash_model::check;
 use vkstash_store::format::record::{Key, Kind};
 use vkstash_store::format::refusal::OpenError;
 use vkstash_store::maintenance::verify;

@@ -1,6 +1,6 @@
 //! `vkstash export` and `vkstash import`: from one machine to another, over pipes, with other tools and with errors.
 
-use VkLayer_vkstash::recipe::identifier::module_identity;
+use vkstash_model::identifier::module_identity;
 use vkstash_store::format::app_name::AppName;
 use vkstash_store::format::record::Kind;
 use vkstash_store::stash::open::Stash;

@@ -1,6 +1,6 @@
 //! `vkstash stats` over stashes in all conditions.
 
-use VkLayer_vkstash::stats::Count;
+use vkstash_model::counters::Count;
 use vkstash_store::format::app_name::AppName;
 use vkstash_store::format::record::{Key, Kind};
 use vkstash_store::reports::model::{BypassReport, DeviceReport, RunReport, StoreReport};

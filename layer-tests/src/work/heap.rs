@@ -2,11 +2,11 @@
 
 use std::ptr;
 
-use VkLayer_vkstash::recipe::newer::{
+use ash::vk::TaggedStructure;
+use vkstash_model::newer::{
     DescriptorSetAndBindingMappingEXT, MappingConstantOffset, MappingSourceData,
     ShaderDescriptorSetAndBindingMappingInfoEXT,
 };
-use ash::vk::TaggedStructure;
 
 /// VK_PIPELINE_CREATE_2_DESCRIPTOR_HEAP_BIT_EXT.
 pub(super) const FLAG: u64 = 1 << 36;

@@ -3,10 +3,8 @@
 use std::ffi::c_void;
 use std::ptr;
 
-use VkLayer_vkstash::recipe::newer::{
-    DescriptorSetAndBindingMappingEXT, ShaderDescriptorSetAndBindingMappingInfoEXT,
-};
 use ash::vk::{self, Handle};
+use vkstash_model::newer::{DescriptorSetAndBindingMappingEXT, ShaderDescriptorSetAndBindingMappingInfoEXT};
 
 use super::description::{Code, Shader, UNKNOWN_STRUCTURE, Work};
 use super::heap;

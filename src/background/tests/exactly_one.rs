@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use super::{Counter, Ends, until};
 use crate::background::gate;
 use crate::background::pool::{Event, Owner, Pool, Task, Times};
-use crate::config::Background;
+use vkstash_model::variables::Background;
 use vkstash_store::settings::BackgroundMode;
 
 /// What a task does.

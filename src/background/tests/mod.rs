@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use super::gate::Gate;
 use super::pool::{Cancelled, Pool, Task, Times};
-use crate::config::Background;
+use vkstash_model::variables::Background;
 
 /// A task's number, and why it was cancelled if it was not run.
 type End = (usize, Option<Cancelled>);

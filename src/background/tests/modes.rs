@@ -8,7 +8,7 @@ use super::{Counter, Ends, pool, times, until};
 use crate::background::gate::Gate;
 use crate::background::mode::{Action, Event, Mode, ModeError, set_in};
 use crate::background::pool::{Cancelled, Owner, Pool, Producer};
-use crate::config::Background;
+use vkstash_model::variables::Background;
 
 const DISABLED: Option<Cancelled> = Some(Cancelled::Disabled);
 

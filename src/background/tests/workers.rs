@@ -8,7 +8,7 @@ use super::{Counter, Ends, PATIENCE, patient_pool, pool, pool_at, times, until};
 use crate::background::gate::{self, Gate, YIELDS_FOR};
 use crate::background::pool::{Cancelled, Pool, Producer, Times};
 use crate::background::spare;
-use crate::config::Background;
+use vkstash_model::variables::Background;
 use vkstash_store::settings::BackgroundMode;
 
 #[derive(Default)]

@@ -8,8 +8,8 @@ use super::parsed::Parsed;
 use super::stage;
 use super::{Captured, LibraryTraits, Objects, Scratch};
 use crate::recipe::chain::{self, Refusal, Special};
-use crate::recipe::model::{Compute, Pipeline, Recipe, SCHEMA};
-use crate::stats::BypassReason;
+use vkstash_model::counters::BypassReason;
+use vkstash_model::recipe::{Compute, Pipeline, Recipe, SCHEMA};
 
 /// Captures a compute pipeline. `scratch` holds what the recipe borrows beside the create info.
 ///

@@ -3,7 +3,7 @@
 use ash::vk;
 
 use crate::recipe::chain::Refusal;
-use crate::stats::BypassReason;
+use vkstash_model::counters::BypassReason;
 
 /// VK_PIPELINE_CREATE_FAIL_ON_PIPELINE_COMPILE_REQUIRED_BIT.
 pub const FAIL_ON: u64 = vk::PipelineCreateFlags::FAIL_ON_PIPELINE_COMPILE_REQUIRED.as_raw() as u64;

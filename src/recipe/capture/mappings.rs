@@ -6,11 +6,11 @@ use smallvec::SmallVec;
 
 use super::{array, objects};
 use crate::recipe::chain::{self, Refusal};
-use crate::recipe::model::{Mapping, Sampler};
-use crate::recipe::newer::{
+use vkstash_model::counters::BypassReason;
+use vkstash_model::newer::{
     DescriptorSetAndBindingMappingEXT, EmbeddedSampler, ShaderDescriptorSetAndBindingMappingInfoEXT,
 };
-use crate::stats::BypassReason;
+use vkstash_model::recipe::{Mapping, Sampler};
 
 /// Describes a stage's mappings.
 ///

@@ -28,8 +28,8 @@ use ash::vk;
 use smallvec::SmallVec;
 
 use super::chain::{self, Refusal, Special};
-use super::model::{OwnedExtension, Recipe};
-use crate::recipe::identifier::NativeIdentifier;
+use vkstash_model::identifier::NativeIdentifier;
+use vkstash_model::recipe::{OwnedExtension, Recipe};
 use vkstash_store::format::record::Key;
 
 /// What capture asks about objects that were created earlier.

@@ -5,7 +5,7 @@ use ash::vk;
 
 use super::{array, owned_extensions, owned_plain};
 use crate::recipe::chain::{self, Refusal, Special};
-use crate::recipe::model::{Binding, PipelineLayout, SCHEMA, Sampler, SetLayout, YcbcrConversion};
+use vkstash_model::recipe::{Binding, PipelineLayout, SCHEMA, Sampler, SetLayout, YcbcrConversion};
 use vkstash_store::base::sort;
 
 /// Describes a colour conversion.

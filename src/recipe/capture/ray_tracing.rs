@@ -9,8 +9,8 @@ use super::parsed::Parsed;
 use super::stage;
 use super::{Captured, LibraryTraits, Objects, Scratch, array};
 use crate::recipe::chain::{self, Refusal, Special};
-use crate::recipe::model::{Pipeline, RayTracing, Recipe, SCHEMA};
-use crate::stats::BypassReason;
+use vkstash_model::counters::BypassReason;
+use vkstash_model::recipe::{Pipeline, RayTracing, Recipe, SCHEMA};
 
 /// Captures a ray tracing pipeline.
 ///

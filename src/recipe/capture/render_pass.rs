@@ -7,8 +7,8 @@ use ash::vk;
 
 use super::{SubpassUse, array, owned_extensions, owned_plain};
 use crate::recipe::chain::{Refusal, Special};
-use crate::recipe::model::{Attachment, Dependency, Reference, RenderPass, SCHEMA, Subpass};
-use crate::stats::BypassReason;
+use vkstash_model::counters::BypassReason;
+use vkstash_model::recipe::{Attachment, Dependency, Reference, RenderPass, SCHEMA, Subpass};
 
 /// What each subpass uses, for reading graphics pipelines.
 pub fn uses(render_pass: &RenderPass) -> Vec<SubpassUse> {

@@ -7,10 +7,10 @@ use smallvec::SmallVec;
 
 use super::{InlineModules, Objects, array, mappings};
 use crate::recipe::chain::{self, Refusal, Special};
-use crate::recipe::identifier::NativeIdentifier;
-use crate::recipe::model::{Bytes, Code, Mapping, Stage};
-use crate::recipe::newer;
-use crate::stats::BypassReason;
+use vkstash_model::counters::BypassReason;
+use vkstash_model::identifier::NativeIdentifier;
+use vkstash_model::newer;
+use vkstash_model::recipe::{Bytes, Code, Mapping, Stage};
 use vkstash_store::base::sort;
 
 /// How a stage names its code.

@@ -6,7 +6,7 @@ use super::arena::{Arena, Chain};
 use super::extensions::chain_plain;
 use super::stage::{layout, put_flags, stage};
 use super::{Device, RebuildError, Rebuilt};
-use crate::recipe::model::Compute;
+use vkstash_model::recipe::Compute;
 
 /// The create info of a compute pipeline.
 pub fn compute<'a>(

@@ -4,8 +4,8 @@ use ash::vk;
 
 use super::RebuildError;
 use super::arena::{Arena, Chain};
-use crate::recipe::model::{Extensions, Flattened, OwnedExtension};
-use crate::recipe::structures::{self, Handling};
+use vkstash_model::recipe::{Extensions, Flattened, OwnedExtension};
+use vkstash_model::structures::{self, Handling};
 
 /// Chains the structures of numbers, and gives those with pointers to `special`.
 pub fn chain(

@@ -7,11 +7,11 @@ use ash::vk::{self, TaggedStructure};
 use super::arena::Arena;
 use super::objects::sampler_info;
 use super::{RebuildError, ensure};
-use crate::recipe::model::{Mapping, Sampler};
-use crate::recipe::newer::{
+use vkstash_model::newer::{
     self, DescriptorSetAndBindingMappingEXT, EmbeddedSampler, MappingConstantOffset, MappingIndirectIndex,
     MappingPushIndex, MappingSourceData, ShaderDescriptorSetAndBindingMappingInfoEXT,
 };
+use vkstash_model::recipe::{Mapping, Sampler};
 
 /// A stage's mappings.
 pub fn mappings(

@@ -162,5 +162,5 @@ fn within(count: impl TryInto<u32>, most: u32, kind: &'static str) -> Result<(),
 
 /// Refuses another version of the encoding.
 fn same_schema(schema: u32) -> Result<(), RebuildError> {
-    if schema == super::model::SCHEMA { Ok(()) } else { Err(RebuildError::Schema(schema)) }
+    if schema == vkstash_model::recipe::SCHEMA { Ok(()) } else { Err(RebuildError::Schema(schema)) }
 }

@@ -6,7 +6,7 @@ use ash::vk;
 use super::arena::{Arena, Chain};
 use super::extensions::chain_owned;
 use super::{Limits, RebuildError, Rebuilt, ensure, same_schema, within};
-use crate::recipe::model::{Binding, PipelineLayout, Sampler, SetLayout, YcbcrConversion};
+use vkstash_model::recipe::{Binding, PipelineLayout, Sampler, SetLayout, YcbcrConversion};
 
 /// The create info of a colour conversion.
 pub fn conversion(

@@ -7,7 +7,7 @@ use super::graphics::graphics;
 use super::ray_tracing::ray_tracing;
 use super::{Device, RebuildError, Rebuilt, same_schema};
 use crate::recipe::capture::LibraryTraits;
-use crate::recipe::model::{Pipeline, Recipe};
+use vkstash_model::recipe::{Pipeline, Recipe};
 
 /// The create info of a pipeline, for one of the three commands.
 pub enum Info<'a> {

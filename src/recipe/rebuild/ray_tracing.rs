@@ -6,7 +6,7 @@ use super::arena::{Arena, Chain};
 use super::extensions::chain_plain;
 use super::stage::{dynamic, layout, put_flags, stage};
 use super::{Device, RebuildError, Rebuilt, ensure, found};
-use crate::recipe::model::RayTracing;
+use vkstash_model::recipe::RayTracing;
 
 /// The create info of a ray tracing pipeline.
 pub fn ray_tracing<'a>(

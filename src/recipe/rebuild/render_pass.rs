@@ -8,7 +8,7 @@ use ash::vk::{self, AccessFlags, AttachmentLoadOp, AttachmentStoreOp, ImageLayou
 use super::arena::{Arena, Chain, List};
 use super::extensions::chain_owned;
 use super::{Limits, RebuildError, Rebuilt, ensure, same_schema, within};
-use crate::recipe::model::{Attachment, Dependency, Reference, RenderPass, Subpass};
+use vkstash_model::recipe::{Attachment, Dependency, Reference, RenderPass, Subpass};
 
 /// The create info of a render pass, for one of the two commands.
 pub enum Form {

@@ -11,7 +11,7 @@ use super::mappings::mappings;
 use super::{Device, RebuildError, Source, ensure, found};
 use crate::recipe::capture::flags::{DERIVATIVE, DESCRIPTOR_HEAP, FAIL_ON, LOOKED_INTO, hashed};
 use crate::recipe::capture::graphics::Dynamic;
-use crate::recipe::model::{Bytes, Code, Stage};
+use vkstash_model::recipe::{Bytes, Code, Stage};
 use vkstash_store::format::record::Key;
 
 /// The flags of a pipeline that derives from none, as capture writes them.

@@ -2,7 +2,7 @@
 
 use super::RebuildError;
 use super::arena::{Arena, List};
-use crate::recipe::model::Flattened;
+use vkstash_model::recipe::Flattened;
 
 /// The words that were not read yet.
 pub struct Words<'a> {

@@ -2,7 +2,7 @@
 
 use super::numbers::{Numbers, first_seed, seeds};
 use super::*;
-use VkLayer_vkstash::recipe;
+use vkstash_model::recipe;
 use vkstash_store::maintenance;
 
 fn below(numbers: &mut Numbers, limit: usize) -> usize {

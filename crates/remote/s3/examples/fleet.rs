@@ -21,8 +21,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use VkLayer_vkstash::recipe::identifier::module_identity;
 use tempfile::TempDir;
+use vkstash_model::identifier::module_identity;
 use vkstash_remote::build;
 use vkstash_remote::home::Home;
 use vkstash_remote::progress::Quiet;

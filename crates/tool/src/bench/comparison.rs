@@ -1,7 +1,7 @@
 //! The result of `vkstash bench`.
 
-use VkLayer_vkstash::driver_caches::DriverCache;
 use serde::Serialize;
+use vkstash_model::driver_caches::DriverCache;
 
 use crate::bench::figures::{Figures, Pipelines};
 use crate::bench::remarks::Remark;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use VkLayer_vkstash::stats::Count;
 use serde::Serialize;
+use vkstash_model::counters::Count;
 
 use crate::bench::runs::Run;
 use crate::tally::Tally;

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use VkLayer_vkstash::recipe::payload;
+use vkstash_model::payload;
 use vkstash_store::format::app_name::AppName;
 use vkstash_store::format::device::DeviceHeader;
 use vkstash_store::format::record::{Key, Kind};

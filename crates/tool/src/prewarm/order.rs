@@ -7,7 +7,7 @@
 use std::cmp::Reverse;
 use std::collections::{HashMap, VecDeque};
 
-use VkLayer_vkstash::recipe::payload;
+use vkstash_model::payload;
 use vkstash_store::format::record::{Key, Kind};
 use vkstash_store::part::open::Part;
 

@@ -6,8 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use VkLayer_vkstash::recipe::model::Recipe;
-use VkLayer_vkstash::recipe::{key, modules_of, payload};
+use vkstash_model::recipe::Recipe;
+use vkstash_model::recipe::modules_of;
+use vkstash_model::{key, payload};
 use vkstash_store::bounds::LastUse;
 use vkstash_store::format::app_name::AppName;
 use vkstash_store::format::device::{DEVICE_HEADER_BYTES, DeviceHeader};

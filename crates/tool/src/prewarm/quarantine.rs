@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use VkLayer_vkstash::recipe;
+use vkstash_model::recipe;
 use vkstash_store::format::record::{CRASH_LIMIT, Key, Kind};
 
 use super::plan::{Group, Planned};

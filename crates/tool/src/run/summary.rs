@@ -5,7 +5,7 @@ use std::env;
 use std::fs;
 use std::path::Path;
 
-use VkLayer_vkstash::stats::Count;
+use vkstash_model::counters::Count;
 use vkstash_store::format::app_name::AppName;
 use vkstash_store::reports::model::RunReport;
 use vkstash_store::settings::Settings;

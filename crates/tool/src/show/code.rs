@@ -4,8 +4,8 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use VkLayer_vkstash::recipe::model::{Code, Recipe};
-use VkLayer_vkstash::recipe::{check, payload};
+use vkstash_model::recipe::{Code, Recipe};
+use vkstash_model::{check, payload};
 use vkstash_store::format::record::Kind;
 use vkstash_store::stash::browse::Browser;
 

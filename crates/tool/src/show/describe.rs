@@ -2,11 +2,11 @@
 
 use std::io;
 
-use VkLayer_vkstash::recipe::model::{
+use ash::vk;
+use vkstash_model::recipe::{
     Code, Extensions, Graphics, Pipeline, RayTracing, Recipe, Stage, Target, VertexInput,
 };
-use VkLayer_vkstash::recipe::structures;
-use ash::vk;
+use vkstash_model::structures;
 use vkstash_store::format::record::Key;
 use vkstash_store::stash::browse::Browser;
 

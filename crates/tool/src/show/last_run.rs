@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use VkLayer_vkstash::tried::{self, Asked, Got, Said, Why};
 use serde::Serialize;
+use vkstash_model::tried::{self, Asked, Got, Said, Why};
 use vkstash_store::reports::timeline::Creation;
 
 use super::words::DIGITS;

@@ -2,9 +2,9 @@
 
 use std::io;
 
-use VkLayer_vkstash::recipe::key;
-use VkLayer_vkstash::recipe::model::{PipelineLayout, Reference, RenderPass};
 use ash::vk;
+use vkstash_model::key;
+use vkstash_model::recipe::{PipelineLayout, Reference, RenderPass};
 use vkstash_store::format::record::{Key, Kind};
 use vkstash_store::stash::browse::Browser;
 

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use VkLayer_vkstash::recipe::model::{Pipeline, Recipe};
-use VkLayer_vkstash::recipe::{key, payload};
 use serde::Serialize;
+use vkstash_model::recipe::{Pipeline, Recipe};
+use vkstash_model::{key, payload};
 use vkstash_store::format::record::{Key, Kind};
 use vkstash_store::stash::browse::Browser;
 use vkstash_store::stash::inspect::{self, ApplicationInfo};

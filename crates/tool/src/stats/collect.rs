@@ -258,7 +258,7 @@ pub(super) fn example(runs: Totals) -> ApplicationInfo {
 mod tests {
     use std::collections::BTreeMap;
 
-    use VkLayer_vkstash::stats::Count;
+    use vkstash_model::counters::Count;
     use vkstash_store::reports::model::BypassReport;
 
     use super::*;

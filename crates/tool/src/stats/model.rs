@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use VkLayer_vkstash::stats::Count;
+use vkstash_model::counters::Count;
 
 use crate::driver_limits::DriverLimit;
 

@@ -1,6 +1,6 @@
 //! Whether an application benefits from the stash, and if not, why.
 
-use VkLayer_vkstash::stats::Count;
+use vkstash_model::counters::Count;
 use vkstash_store::settings::BackgroundMode;
 
 use super::model::{Benefit, Store};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::model::{Application, Device, Keep, Part, Stash, Store, Work};
 use super::updated;
-use VkLayer_vkstash::stats::Count;
+use vkstash_model::counters::Count;
 use vkstash_store::part::tallies::OF_A_BASE;
 
 use crate::driver_limits::DriverLimit;

@@ -5,10 +5,10 @@
 //! thread waits for a processor, but caches, locks and the program's own memory that workers use.
 
 use std::fs;
-use std::path::Path;
 
 use vkstash_layer_tests::bench::numbers::median;
 use vkstash_layer_tests::bench::report::Kind;
+use vkstash_layer_tests::folder;
 
 use crate::child::{Outcome, Runner};
 use crate::environment::{self, Environment};
@@ -43,7 +43,7 @@ pub(crate) fn run(runner: &Runner, options: &OnDriver, rounds: usize) -> Result<
     let run = |with_workers: bool, arguments: &[&str]| -> Result<Outcome, Failure> {
         // What a run records must not help the next one.
         let stash = runner.path("stash");
-        copy(&filled, &stash)?;
+        folder::copy(&filled, &stash)?;
         let environment = Environment::bare(driver).with_stash(&stash);
         let environment = if with_workers { environment.with_background() } else { environment };
         let outcome = runner.run(&environment, arguments);
@@ -113,20 +113,4 @@ fn figures(computing: &Both, asking: &Both) -> Vec<Figure> {
     parked("spin.parked", "parked beside the thread that computes", &computing.with);
     parked("calls.parked", "parked beside own calls", &asking.with);
     rows
-}
-
-/// Copies a folder of folders and files.
-fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
-    fs::create_dir(to)?;
-    fs::set_permissions(to, fs::metadata(from)?.permissions())?;
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        let target = to.join(entry.file_name());
-        if entry.file_type()?.is_dir() {
-            copy(&entry.path(), &target)?;
-        } else {
-            fs::copy(entry.path(), target)?;
-        }
-    }
-    Ok(())
 }

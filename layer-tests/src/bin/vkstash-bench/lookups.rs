@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use vkstash_layer_tests::bench::report::Device;
+use vkstash_layer_tests::folder;
 use vkstash_store::format::app_name::AppName;
 use vkstash_store::format::device::DeviceHeader;
 use vkstash_store::format::record::{Key, Kind};
@@ -42,7 +43,7 @@ pub(crate) fn run(segments: &[u32], applications: u32, rounds: usize) -> Result<
         let beside = path(format!("sibling-{count}"));
         fill(&beside, &sibling, count)?;
         let as_many = Subject { root: path(format!("copy-{count}")), ..Subject::default() };
-        copy(&base, &as_many.root)?;
+        folder::copy(&base, &as_many.root)?;
         let subjects = [
             ("base", Subject { root: path(format!("empty-{count}")), base: Some(base), in_siblings: false }),
             // In a base, where nobody rewrites segments meanwhile.
@@ -97,7 +98,7 @@ fn opening(folder: &Path, applications: u32, rounds: usize) -> Result<Table, Fai
     fill(&many, &header(), 1)?;
     let own = many.join(&app().folder);
     for number in 1..applications {
-        copy(&own, &many.join(format!("other-{number}")))?;
+        folder::copy(&own, &many.join(format!("other-{number}")))?;
     }
     let (mut times, mut reads) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
     for round in 0..rounds {
@@ -176,21 +177,6 @@ fn fill(root: &Path, header: &DeviceHeader, segments: u32) -> Result<(), Failure
                 fs::rename(file.path(), root.join(app().folder).join(&name).join(file.file_name()))?;
             }
             fs::remove_dir_all(&place)?;
-        }
-    }
-    Ok(())
-}
-
-fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
-    fs::create_dir(to)?;
-    fs::set_permissions(to, fs::metadata(from)?.permissions())?;
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        let target = to.join(entry.file_name());
-        if entry.file_type()?.is_dir() {
-            copy(&entry.path(), &target)?;
-        } else {
-            fs::copy(entry.path(), target)?;
         }
     }
     Ok(())

@@ -3,8 +3,8 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use VkLayer_vkstash::recipe::identifier::module_identity;
 use vkstash_layer_tests::bench::numbers::{Spread, median};
+use vkstash_model::identifier::module_identity;
 
 /// Bytes for one figure in each round.
 const BYTES: usize = 32 << 20;

@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 
 use crate::recipe::capture::array;
 use crate::recipe::chain::{self, Refusal};
-use crate::stats::BypassReason;
+use vkstash_model::counters::BypassReason;
 use vkstash_store::base::sort;
 
 /// Dynamic states of the registry. Another one may declare state ignored that capture would read, so it refuses.

@@ -23,8 +23,8 @@ use super::parsed::Parsed;
 use super::stage;
 use super::{Captured, LibraryTraits, Objects, Scratch, SubpassUse, array};
 use crate::recipe::chain::{self, Refusal, Special};
-use crate::recipe::model::{Graphics, Pipeline, Recipe, SCHEMA, Target};
-use crate::stats::BypassReason;
+use vkstash_model::counters::BypassReason;
+use vkstash_model::recipe::{Graphics, Pipeline, Recipe, SCHEMA, Target};
 use vkstash_store::base::sort;
 use vkstash_store::format::record::Key;
 

@@ -7,10 +7,10 @@ use super::dynamic::Dynamic;
 use super::structures;
 use crate::recipe::capture::array;
 use crate::recipe::chain::{self, Refusal, Special};
-use crate::recipe::model::{
+use vkstash_model::counters::BypassReason;
+use vkstash_model::recipe::{
     ColorBlend, DepthStencil, InputAssembly, Multisample, Rasterization, Tessellation, VertexInput, Viewport,
 };
-use crate::stats::BypassReason;
 use vkstash_store::base::sort;
 
 const WRONG: Refusal = Refusal::plain(BypassReason::WrongStructure);

@@ -7,9 +7,9 @@ use super::dynamic::Dynamic;
 use super::subsets::Subsets;
 use crate::recipe::capture::array;
 use crate::recipe::chain::{self, Refusal, Special};
-use crate::recipe::model::Words;
-use crate::recipe::newer;
-use crate::stats::BypassReason;
+use vkstash_model::counters::BypassReason;
+use vkstash_model::newer;
+use vkstash_model::recipe::Words;
 
 type Node<'a> = vk::BaseInStructure<'a>;
 

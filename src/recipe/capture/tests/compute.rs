@@ -6,8 +6,8 @@ use super::fence::{forbidden, place, place_one};
 use super::helpers::{
     Known, assert_all_differ, compute_info, handle, link, named, of_compute, of_compute_with, reason, shader,
 };
-use crate::recipe::identifier::module_identity;
-use crate::stats::BypassReason;
+use vkstash_model::counters::BypassReason;
+use vkstash_model::identifier::module_identity;
 
 #[test]
 fn every_part_of_a_compute_pipeline_separates() {

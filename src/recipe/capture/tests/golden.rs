@@ -9,8 +9,8 @@ use super::helpers::{compute_info, encoded, handle, of_compute};
 use super::libraries::SUBSETS;
 use super::ray_tracing::Rays;
 use crate::recipe::capture::LibraryTraits;
-use crate::recipe::key;
-use crate::recipe::model::Recipe;
+use vkstash_model::key;
+use vkstash_model::recipe::Recipe;
 
 /// One with structures of numbers and structures with pointers in several chains.
 fn with_structures() -> Vec<u8> {
@@ -111,7 +111,7 @@ fn a_length_is_not_believed() {
 /// The model has no number whose width is that of a pointer, and lengths are encoded as variable-length integers.
 #[test]
 fn no_width_of_a_pointer_goes_into_the_encoding() {
-    let model = include_str!("../../model.rs");
+    let model = include_str!("../../../../crates/model/src/recipe.rs");
     assert!(model.contains("u64"));
     for word in ["usize", "isize", "*const", "*mut"] {
         assert!(!model.contains(word), "{word}");

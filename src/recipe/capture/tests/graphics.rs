@@ -6,7 +6,7 @@ use super::changes::{CHANGES, assert_changes};
 use super::full::{Full, Rendering, full_with};
 use super::helpers::{BOTH, Known, handle, reason, shader};
 use crate::recipe::capture::SubpassUse;
-use crate::stats::BypassReason;
+use vkstash_model::counters::BypassReason;
 
 /// Dynamic states that leave a member of the core structures out.
 pub const STATES: &[D] = &[

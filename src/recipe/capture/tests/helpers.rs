@@ -12,10 +12,10 @@ use crate::recipe::capture::parsed::Parsed;
 use crate::recipe::capture::ray_tracing::ray_tracing;
 use crate::recipe::capture::{Captured, Library, LibraryTraits, Objects, Scratch, SubpassUse};
 use crate::recipe::chain::Refusal;
-use crate::recipe::identifier::NativeIdentifier;
-use crate::recipe::key;
 use crate::recipe::rebuild::tests::again::assert_same;
-use crate::stats::BypassReason;
+use vkstash_model::counters::BypassReason;
+use vkstash_model::identifier::NativeIdentifier;
+use vkstash_model::key;
 use vkstash_store::format::record::Key;
 
 /// What capture is told about objects.
@@ -59,7 +59,7 @@ impl Objects for Known {
     }
 
     fn inline_module(&self, flags: vk::ShaderModuleCreateFlags, code: &[u8]) -> Key {
-        crate::recipe::identifier::module_identity(flags, code)
+        vkstash_model::identifier::module_identity(flags, code)
     }
 
     fn identified(&self, _: &NativeIdentifier) -> Option<Key> {

@@ -11,10 +11,10 @@ use super::helpers::{compute_info, of_compute};
 use super::ray_tracing::Rays;
 use crate::recipe::capture::{objects, render_pass};
 use crate::recipe::chain::Refusal;
-use crate::recipe::model::YcbcrConversion;
-use crate::recipe::newer;
 use crate::recipe::rebuild::tests::again::Described;
-use crate::stats::BypassReason;
+use vkstash_model::counters::BypassReason;
+use vkstash_model::newer;
+use vkstash_model::recipe::YcbcrConversion;
 
 /// A chain: captures what it belongs to.
 pub type Host = fn(*const c_void) -> Result<Vec<u8>, Refusal>;

@@ -8,7 +8,7 @@ use super::hosts::converted;
 use crate::recipe::capture::objects;
 use crate::recipe::chain::Refusal;
 use crate::recipe::rebuild::tests::again::Described;
-use crate::stats::BypassReason;
+use vkstash_model::counters::BypassReason;
 
 #[test]
 fn set_layouts_read_samplers_only_where_there_are_some() {
@@ -140,7 +140,7 @@ fn every_part_of_a_pipeline_layout_separates_and_the_order_of_ranges_does_not() 
         let layout = unsafe {
             objects::pipeline_layout(&*place_one(info), |set| {
                 let flags = u32::from(named(set)?[0]);
-                Ok(crate::recipe::model::SetLayout { flags, bindings: Vec::new() })
+                Ok(vkstash_model::recipe::SetLayout { flags, bindings: Vec::new() })
             })
         };
         layout.map(|layout| layout.bytes())

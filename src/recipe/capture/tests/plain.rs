@@ -8,9 +8,9 @@ use ash::vk;
 
 use super::fence::place;
 use super::hosts::HOSTS;
-use crate::recipe::newer;
-use crate::recipe::structures::{Handling, Row, TABLE};
-use crate::stats::BypassReason;
+use vkstash_model::counters::BypassReason;
+use vkstash_model::newer;
+use vkstash_model::structures::{Handling, Row, TABLE};
 
 const HEADER: usize = size_of::<vk::BaseInStructure<'_>>();
 

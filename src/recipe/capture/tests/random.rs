@@ -12,8 +12,8 @@ use super::graphics::STATES;
 use super::helpers::{compute_info, encoded, handle, of_compute, shader};
 use super::ray_tracing::{self, Rays, group};
 use crate::recipe::capture::{LibraryTraits, SubpassUse};
-use crate::recipe::key;
-use crate::recipe::model::Recipe;
+use vkstash_model::key;
+use vkstash_model::recipe::Recipe;
 
 /// Decoding loses nothing, and another encoding is the same bytes.
 fn assert_round_trip(bytes: &[u8]) {

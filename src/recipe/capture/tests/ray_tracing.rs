@@ -5,7 +5,7 @@ use ash::vk;
 use super::fence::{forbidden, place, place_one};
 use super::helpers::{assert_all_differ, handle, of_ray_tracing, reason, shader};
 use crate::recipe::chain::Refusal;
-use crate::stats::BypassReason;
+use vkstash_model::counters::BypassReason;
 
 /// The parts of one.
 #[derive(Clone, Debug)]

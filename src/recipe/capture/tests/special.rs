@@ -9,9 +9,9 @@ use super::fence::{place, place_one};
 use super::helpers::{assert_all_differ, handle};
 use super::hosts::{HOSTS, host};
 use super::special_graphics;
-use crate::recipe::newer;
-use crate::recipe::structures::{Handling, TABLE};
-use crate::stats::BypassReason;
+use vkstash_model::counters::BypassReason;
+use vkstash_model::newer;
+use vkstash_model::structures::{Handling, TABLE};
 
 /// A structure, one of the chains that it belongs in, and variants of it that must all make a difference.
 pub struct Case {
@@ -274,7 +274,7 @@ fn variants_all_differ() {
 
 #[test]
 fn a_special_structure_in_a_chain_where_it_does_not_belong_refuses() {
-    let size = |row: &crate::recipe::structures::Row| row.size;
+    let size = |row: &vkstash_model::structures::Row| row.size;
     for row in TABLE.iter().filter(|row| row.handling == Handling::Special) {
         let mut words = vec![0_u64; size(row).div_ceil(8)];
         words[0] = row.s_type.as_raw() as u64;

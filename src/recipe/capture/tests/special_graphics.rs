@@ -6,7 +6,7 @@ use ash::vk::{self, DynamicState as D};
 use super::fence::{forbidden, place, place_one};
 use super::full::Full;
 use super::special::{Case, case};
-use crate::recipe::newer;
+use vkstash_model::newer;
 
 fn rectangle(x: i32) -> vk::Rect2D {
     vk::Rect2D { offset: vk::Offset2D { x, y: 0 }, ..Default::default() }

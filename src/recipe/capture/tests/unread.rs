@@ -12,7 +12,7 @@ use super::graphics::{STATES, rich};
 use super::helpers::{Known, compute_info, handle, of_compute, shader};
 use super::libraries::combinations;
 use crate::recipe::capture::{LibraryTraits, SubpassUse};
-use crate::recipe::newer;
+use vkstash_model::newer;
 
 type Info = vk::GraphicsPipelineCreateInfo<'static>;
 

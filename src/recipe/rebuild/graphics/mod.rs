@@ -18,7 +18,7 @@ use super::{Device, RebuildError, Rebuilt, ensure, found, within};
 use crate::recipe::capture::graphics::Dynamic;
 use crate::recipe::capture::graphics::subsets::Subsets;
 use crate::recipe::capture::{LibraryTraits, SubpassUse};
-use crate::recipe::model::{Graphics, Target};
+use vkstash_model::recipe::{Graphics, Target};
 
 /// More stages than any graphics pipeline can have.
 const MAX_STAGES: usize = 8;

@@ -4,13 +4,13 @@ use ash::vk::{self, DynamicState as D};
 
 use super::structures;
 use crate::recipe::capture::graphics::Dynamic;
-use crate::recipe::model::{
-    ColorBlend, DepthStencil, Extensions, InputAssembly, Multisample, Rasterization, Tessellation,
-    VertexInput, Viewport,
-};
 use crate::recipe::rebuild::arena::{Arena, Chain};
 use crate::recipe::rebuild::extensions::{self, chain_plain};
 use crate::recipe::rebuild::{Limits, RebuildError, ensure, within};
+use vkstash_model::recipe::{
+    ColorBlend, DepthStencil, Extensions, InputAssembly, Multisample, Rasterization, Tessellation,
+    VertexInput, Viewport,
+};
 
 type Chained = *const std::ffi::c_void;
 

@@ -4,11 +4,11 @@
 use ash::vk::{self, DynamicState as D, StructureType as S};
 
 use crate::recipe::capture::graphics::Dynamic;
-use crate::recipe::model::Flattened;
-use crate::recipe::newer;
 use crate::recipe::rebuild::arena::{Arena, Chain, List};
 use crate::recipe::rebuild::words::Words;
 use crate::recipe::rebuild::{Limits, RebuildError, within};
+use vkstash_model::newer;
+use vkstash_model::recipe::Flattened;
 
 type Built = Result<(), RebuildError>;
 

@@ -14,14 +14,14 @@ use crate::recipe::capture::ray_tracing::ray_tracing;
 use crate::recipe::capture::tests::helpers::{Known, encoded, handle};
 use crate::recipe::capture::{self, Captured, Library, Objects, Scratch, SubpassUse};
 use crate::recipe::chain::Refusal;
-use crate::recipe::identifier::{NativeIdentifier, module_identity};
-use crate::recipe::model::{
-    Attachment, Pipeline, PipelineLayout, Recipe, RenderPass, Sampler, SetLayout, YcbcrConversion,
-};
 use crate::recipe::rebuild::pipeline::{Info, pipeline};
 use crate::recipe::rebuild::render_pass::Form;
 use crate::recipe::rebuild::{self, Device, Limits, RebuildError, Source};
-use crate::stats::BypassReason;
+use vkstash_model::counters::BypassReason;
+use vkstash_model::identifier::{NativeIdentifier, module_identity};
+use vkstash_model::recipe::{
+    Attachment, Pipeline, PipelineLayout, Recipe, RenderPass, Sampler, SetLayout, YcbcrConversion,
+};
 
 /// Hides nothing.
 pub const UNLIMITED: Limits = Limits {

@@ -13,10 +13,10 @@ use super::parts::among_its_stages;
 use crate::recipe::capture::tests::full::Full;
 use crate::recipe::capture::tests::helpers::{Known, encoded, handle};
 use crate::recipe::capture::tests::random::{graphics_pipelines, ray_tracing_pipelines};
-use crate::recipe::key;
-use crate::recipe::model::*;
-use crate::recipe::newer;
 use crate::recipe::rebuild::{Limits, RebuildError, objects, render_pass};
+use vkstash_model::key;
+use vkstash_model::newer;
+use vkstash_model::recipe::*;
 
 /// Those of lavapipe.
 const LIMITS: Limits = Limits {

@@ -13,12 +13,12 @@ use crate::recipe::capture::tests::full::Full;
 use crate::recipe::capture::tests::helpers::{Known, encoded, handle};
 use crate::recipe::capture::tests::random::ray_tracing_pipelines;
 use crate::recipe::capture::tests::ray_tracing::Rays;
-use crate::recipe::identifier::module_identity;
-use crate::recipe::key;
-use crate::recipe::model::*;
 use crate::recipe::rebuild::render_pass::{Form, render_pass};
 use crate::recipe::rebuild::{RebuildError, Source, compute, graphics};
-use crate::recipe::structures::{Handling, TABLE};
+use vkstash_model::identifier::module_identity;
+use vkstash_model::key;
+use vkstash_model::recipe::*;
+use vkstash_model::structures::{Handling, TABLE};
 
 /// Structures of numbers, sorted as capture sorts them.
 fn extensions() -> impl Strategy<Value = Vec<OwnedExtension>> {

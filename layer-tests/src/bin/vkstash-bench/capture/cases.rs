@@ -4,8 +4,8 @@ use std::ptr;
 
 use VkLayer_vkstash::recipe::capture::parsed::Parsed;
 use VkLayer_vkstash::recipe::capture::{Objects, Scratch, compute, graphics, ray_tracing};
-use VkLayer_vkstash::recipe::model::Recipe;
 use ash::vk::{self, DynamicState as D, GraphicsPipelineLibraryFlagsEXT as Subset, Handle};
+use vkstash_model::recipe::Recipe;
 
 /// A create info of any kind.
 pub(crate) enum Info {

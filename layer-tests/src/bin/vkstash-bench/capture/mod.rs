@@ -15,9 +15,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use VkLayer_vkstash::recipe::capture::Scratch;
-use VkLayer_vkstash::recipe::key;
 use sha2::{Digest as _, Sha256};
 use vkstash_layer_tests::bench::report::Device;
+use vkstash_model::key;
 use vkstash_store::format::app_name::AppName;
 use vkstash_store::format::record::{Key, Kind};
 use vkstash_store::part::open::Part;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use VkLayer_vkstash::recipe::key;
-use VkLayer_vkstash::recipe::model::{Code, Pipeline, Recipe};
+use vkstash_model::key;
+use vkstash_model::recipe::{Code, Pipeline, Recipe};
 use vkstash_store::format::app_name::AppName;
 use vkstash_store::format::record::{Key, Kind};
 use vkstash_store::stash::open::Stash;

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use VkLayer_vkstash::recipe::key;
-use VkLayer_vkstash::recipe::model::OwnedExtension;
 use sha2::{Digest, Sha256};
+use vkstash_model::key;
+use vkstash_model::recipe::OwnedExtension;
 use vkstash_store::format::record::{Key, Kind};
 
 use super::samples::{self, KINDS, Program};

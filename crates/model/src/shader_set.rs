@@ -10,7 +10,7 @@ use std::hash::{BuildHasher as _, Hash as _, Hasher};
 use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
 
-use super::model::{Code, Pipeline, Stage};
+use crate::recipe::{Code, Pipeline, Stage};
 use vkstash_store::base::sort;
 
 /// A number for each stage (its code, entry point and specialization) and each library that is linked; sorted. Others
@@ -62,8 +62,8 @@ fn number_of(stage: &Stage<'_>) -> u64 {
 mod tests {
     use smallvec::smallvec;
 
-    use super::super::model::{Bytes, Compute, Extensions};
     use super::*;
+    use crate::recipe::{Bytes, Compute, Extensions};
 
     fn compute(code: [u8; 32], value: &'static [u8]) -> Pipeline<'static> {
         Pipeline::Compute(Compute {

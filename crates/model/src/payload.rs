@@ -1,5 +1,5 @@
 //! The payloads of modules and artifacts, byte by byte (docs/format.md). Those of recipes and of what they name are
-//! encoded by [`super::key`].
+//! encoded by [`crate::key`].
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
 use std::time::Duration;

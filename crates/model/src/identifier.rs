@@ -3,7 +3,7 @@
 use ash::vk;
 use sha2::{Digest, Sha256};
 
-use crate::recipe::key;
+use crate::key;
 use vkstash_store::format::record::Key;
 
 /// VkPhysicalDeviceShaderModuleIdentifierPropertiesEXT::shaderModuleIdentifierAlgorithmUUID where the layer

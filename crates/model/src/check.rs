@@ -1,8 +1,8 @@
 //! Whether a record is what its key says: who can make a file can put any bytes under any key.
 
-use super::key::{self, digest};
-use super::payload;
-use crate::recipe::identifier::module_identity;
+use crate::identifier::module_identity;
+use crate::key::{self, digest};
+use crate::payload;
 use vkstash_store::format::record::{Key, Kind};
 
 /// Whether keys of this kind are those of their payloads.

@@ -7,8 +7,8 @@
 
 use ash::vk::{self, TaggedStructure};
 
-use super::newer;
-use crate::stats::BypassReason;
+use crate::counters::BypassReason;
+use crate::newer;
 
 /// What capture does with a structure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -291,7 +291,7 @@ mod tests {
             };
             writeln!(text, "| Vk{} | {handling} | {} |", row.name(), row.reason).unwrap();
         }
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/structures.md");
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/structures.md");
         if std::env::var_os("VKSTASH_PUBLISH_GOLDEN").is_some() {
             std::fs::write(path, &text).unwrap();
         }
@@ -302,7 +302,7 @@ mod tests {
 # Structures in pNext chains
 
 How capture treats each structure that may extend a pipeline, a stage, a piece of state, a layout, a render pass, a
-module, a sampler or a colour conversion. A test writes this file from the table in `src/recipe/structures.rs`. A pipeline
+module, a sampler or a colour conversion. A test writes this file from the table in `crates/model/src/structures.rs`. A pipeline
 with a structure that has no row goes to the driver unchanged (`unknown_structure`).
 
 *Hashed*: all members are numbers, and go into the key unchanged. *Read*: the structure contains pointers, counts or handles;

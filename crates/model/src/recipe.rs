@@ -8,7 +8,7 @@ use serde::de::{Deserialize, Deserializer, Error, Visitor};
 use serde::{Deserialize as DeriveDeserialize, Serialize, Serializer};
 use smallvec::SmallVec;
 
-use super::list;
+use crate::{key, list};
 use vkstash_store::format::record::Key;
 
 /// Version of the encoding below. Any change to it, or to what capture writes into it, is a new number.
@@ -595,4 +595,15 @@ pub struct RenderPass {
     pub correlated_views: Vec<u32>,
     /// Plain structures.
     pub extensions: Vec<OwnedExtension>,
+}
+
+/// Calls `each` with the identity of every module that an encoded recipe names. Of what is no recipe of this schema
+/// there are none.
+pub fn modules_of(recipe: &[u8], each: &mut dyn FnMut(&Key)) {
+    let Ok(recipe) = key::decode::<Recipe<'_>>(recipe) else { return };
+    for stage in recipe.pipeline.stages() {
+        if let Code::Module(identity) = &stage.code {
+            each(identity);
+        }
+    }
 }

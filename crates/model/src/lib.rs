@@ -1,0 +1,29 @@
+//! What layer, tool and servers of stashes have in common: recipes, their keys, and the words of reports.
+//!
+//! Nothing here calls Vulkan, or knows of a process. The order of the files, from the top down:
+//!
+//! - [`check`] whether a record is what its key says
+//! - [`shader_set`] which shaders a pipeline is made of, as one number
+//! - [`payload`] the bytes of modules, artifacts and small records; [`identifier`] module identities, and drivers' own
+//!   identifiers
+//! - [`recipe`] what a recipe holds
+//! - [`key`] encoding and hashing; `list` lists whose length is not believed
+//! - [`structures`] the one table of pNext structures: hashed, ignored, or a reason to bypass
+//! - [`newer`] structures that the bindings do not have yet
+//! - [`counters`] what is counted; [`tried`] what was tried for a pipeline
+//! - [`variables`] the environment's names, and what layer and tool both read of it; [`driver_caches`] which drivers keep
+//!   what they compile
+
+pub mod check;
+pub mod counters;
+pub mod driver_caches;
+pub mod identifier;
+pub mod key;
+mod list;
+pub mod newer;
+pub mod payload;
+pub mod recipe;
+pub mod shader_set;
+pub mod structures;
+pub mod tried;
+pub mod variables;
