@@ -31,9 +31,6 @@ mod log;
 mod pipeline_binary;
 mod prewarm;
 pub mod recipe;
-#[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test may panic")]
-mod registry;
 mod serve;
 #[cfg(test)]
 #[path = "../layer-tests/src/skip.rs"]

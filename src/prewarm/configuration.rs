@@ -7,8 +7,8 @@ use std::ptr;
 use ash::vk;
 
 use crate::state::device_configuration::DeviceConfiguration;
-use crate::state::device_structures;
 use vkstash_model::recipe::OwnedExtension;
+use vkstash_model::registry;
 
 /// VkPhysicalDeviceMaintenance9FeaturesKHR, newer than the bindings.
 const MAINTENANCE_9: i32 = 1_000_584_000;
@@ -28,7 +28,7 @@ struct Structure {
 impl Structure {
     /// A structure without switches. None: no structure of switches has this type.
     fn empty(s_type: i32) -> Option<Structure> {
-        let row = device_structures::find(vk::StructureType::from_raw(s_type))?;
+        let row = registry::of_device(vk::StructureType::from_raw(s_type))?;
         (row.switches > 0).then(|| Structure {
             memory: vec![0; row.size.div_ceil(8)],
             switches: row.switches,

@@ -203,7 +203,7 @@ pub unsafe fn copy_chain(
 
 /// Size of a structure of the table, for [`copy_chain`].
 pub fn table_size(s_type: vk::StructureType) -> Option<usize> {
-    structures::find(s_type).map(|row| row.size)
+    structures::find(s_type).map(|row| row.structure.size)
 }
 
 #[cfg(test)]

@@ -8,11 +8,11 @@ use ash::vk;
 use serde::{Deserialize, Serialize};
 
 use super::application::Application;
-use super::device_structures;
 use crate::loader;
 use crate::recipe::chain;
 use vkstash_model::key::{self, CodecError};
 use vkstash_model::recipe::{OwnedExtension, SCHEMA};
+use vkstash_model::registry;
 use vkstash_store::base::sort;
 use vkstash_store::format::record::Key;
 
@@ -70,7 +70,7 @@ impl DeviceConfiguration {
                 let s_type = (*node).s_type;
                 if s_type == vk::StructureType::PHYSICAL_DEVICE_FEATURES_2 {
                     features = switches(&(*node.cast::<vk::PhysicalDeviceFeatures2<'_>>()).features);
-                } else if let Some(row) = device_structures::find(s_type).filter(|row| row.switches > 0) {
+                } else if let Some(row) = registry::of_device(s_type).filter(|row| row.switches > 0) {
                     let first = node.cast::<u8>().add(size_of::<vk::BaseInStructure<'_>>());
                     let members = std::slice::from_raw_parts(first, 4 * row.switches).to_vec();
                     structures.push(OwnedExtension { s_type: s_type.as_raw(), members });
@@ -107,7 +107,7 @@ impl DeviceConfiguration {
         unsafe { chain::walk(info.p_next) }.map(|node| unsafe { (*node).s_type }).find(|&s_type| {
             let hashed = s_type == vk::StructureType::PHYSICAL_DEVICE_FEATURES_2
                 || loader::link_info_size(s_type).is_some()
-                || device_structures::find(s_type).is_some_and(|row| row.switches > 0);
+                || registry::of_device(s_type).is_some_and(|row| row.switches > 0);
             !hashed
         })
     }

@@ -13,7 +13,7 @@
 //! - [`estimates`] what asking the sources of pipelines has brought; [`slow_hits`] what the driver had, to be recorded
 //! - [`blobs`] their pending artifacts, told by their bytes
 //! - [`budget`] what may be kept for them
-//! - [`device_configuration`], [`device_structures`] how a device was created, and what of it changes code;
+//! - [`device_configuration`] how a device was created, and what of it changes code;
 //!   [`application`] what the program says of itself
 //! - [`binaries`] VK_KHR_pipeline_binary on a live device
 //! - [`cache_data`] what a cache holds
@@ -39,7 +39,7 @@ pub mod described;
 pub mod device;
 pub mod device_configuration;
 pub mod device_stats;
-pub mod device_structures;
+
 pub mod dispatch;
 pub mod estimates;
 pub mod first_command;

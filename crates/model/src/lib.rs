@@ -9,7 +9,8 @@
 //! - [`recipe`] what a recipe holds
 //! - [`key`] encoding and hashing; `list` lists whose length is not believed
 //! - [`structures`] the one table of pNext structures: hashed, ignored, or a reason to bypass
-//! - [`newer`] structures that the bindings do not have yet
+//! - [`registry`] structures as the registry describes them, generated; [`newer`] those that the bindings do not have
+//!   and that are read
 //! - [`counters`] what is counted; [`tried`] what was tried for a pipeline
 //! - [`variables`] the environment's names, and what layer and tool both read of it; [`driver_caches`] which drivers keep
 //!   what they compile
@@ -23,6 +24,7 @@ mod list;
 pub mod newer;
 pub mod payload;
 pub mod recipe;
+pub mod registry;
 pub mod shader_set;
 pub mod structures;
 pub mod tried;

@@ -33,10 +33,6 @@ structures! {
         binary_count: u32,
         p_pipeline_binaries: *const u64,
     }
-    /// VkRayTracingPipelineClusterAccelerationStructureCreateInfoNV.
-    RayTracingPipelineClusterAccelerationStructureCreateInfoNV = 1_000_569_007 {
-        allow_cluster_acceleration_structure: vk::Bool32,
-    }
     /// VkCustomResolveCreateInfoEXT.
     CustomResolveCreateInfoEXT = 1_000_628_002 {
         custom_resolve: vk::Bool32,
@@ -49,32 +45,6 @@ structures! {
     PipelineViewportDepthClampControlCreateInfoEXT = 1_000_582_001 {
         depth_clamp_mode: i32,
         p_depth_clamp_range: *const [f32; 2],
-    }
-    /// VkMemoryBarrierAccessFlags3KHR.
-    MemoryBarrierAccessFlags3KHR = 1_000_574_002 {
-        src_access_mask3: u64,
-        dst_access_mask3: u64,
-    }
-    /// VkTileMemorySizeInfoQCOM.
-    TileMemorySizeInfoQCOM = 1_000_547_004 {
-        size: vk::DeviceSize,
-    }
-    /// VkRenderPassTileShadingCreateInfoQCOM.
-    RenderPassTileShadingCreateInfoQCOM = 1_000_309_002 {
-        flags: u32,
-        tile_apron_size: vk::Extent2D,
-    }
-    /// VkPipelineFragmentDensityMapLayeredCreateInfoVALVE.
-    PipelineFragmentDensityMapLayeredCreateInfoVALVE = 1_000_611_002 {
-        max_fragment_density_map_layers: u32,
-    }
-    /// VkExternalFormatOHOS.
-    ExternalFormatOHOS = 1_000_452_005 {
-        external_format: u64,
-    }
-    /// VkSamplerCustomBorderColorIndexCreateInfoEXT.
-    SamplerCustomBorderColorIndexCreateInfoEXT = 1_000_135_011 {
-        index: u32,
     }
     /// VkShaderDescriptorSetAndBindingMappingInfoEXT.
     ShaderDescriptorSetAndBindingMappingInfoEXT = 1_000_135_006 {

@@ -26,7 +26,7 @@ pub(crate) fn bypass(reason: &str, s_type: i32) -> String {
         (0, _) => words.to_owned(),
         (_, Some(name)) => format!("{words} {name}"),
         (number, None) => match structures::find(vk::StructureType::from_raw(number)) {
-            Some(row) => format!("{words} Vk{}", row.name()),
+            Some(row) => format!("{words} Vk{}", row.structure.name),
             None => format!("{words} sType {number}"),
         },
     }

@@ -13,8 +13,8 @@ use crate::pipeline_binary;
 use crate::recipe::chain::{self, Arena, Edit};
 use crate::state::device::IdentifierMode;
 use crate::state::device_configuration::{DeviceConfiguration, extension_names};
-use crate::state::device_structures;
 use crate::state::instance::{CacheControl, PhysicalDevice};
+use vkstash_model::{registry, structures};
 
 /// The features that the layer may switch on.
 #[derive(Clone, Copy)]
@@ -116,7 +116,7 @@ impl Wanted {
         let unhashed = unsafe { DeviceConfiguration::unhashed(info) };
         if let Some(s_type) = unhashed.filter(|_| config.binaries) {
             log::init();
-            let name = device_structures::name(s_type);
+            let name = structures::name(s_type);
             tracing::info!("no pipeline binaries on a device with a structure that is not hashed: {name}");
         }
         Wanted {
@@ -301,13 +301,13 @@ unsafe fn unknown_structure(info: &vk::DeviceCreateInfo<'_>) -> String {
     let types = unsafe { chain::walk(info.p_next) }.map(|node| unsafe { (*node).s_type });
     types
         .filter(|&s_type| size_in_device_chain(s_type).is_none())
-        .map(device_structures::name)
+        .map(structures::name)
         .next()
         .unwrap_or_default()
 }
 
 fn size_in_device_chain(s_type: vk::StructureType) -> Option<usize> {
-    loader::link_info_size(s_type).or_else(|| device_structures::find(s_type).map(|row| row.size))
+    loader::link_info_size(s_type).or_else(|| registry::of_device(s_type).map(|row| row.size))
 }
 
 #[cfg(test)]

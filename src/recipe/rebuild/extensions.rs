@@ -42,9 +42,11 @@ fn plain(arena: &mut Arena, chain: &mut Chain, s_type: i32, members: &[u8]) -> R
     const HEADER: usize = size_of::<vk::BaseInStructure<'_>>();
     let row = structures::find(vk::StructureType::from_raw(s_type));
     let row = row.filter(|row| row.handling == Handling::Plain(members.len()));
-    let row = row.filter(|row| HEADER + members.len() <= row.size).ok_or(RebuildError::Structure(s_type))?;
-    let structure = arena.zeroed(row.size)?;
-    let header = vk::BaseOutStructure { s_type: row.s_type, ..Default::default() };
+    let row = row
+        .filter(|row| HEADER + members.len() <= row.structure.size)
+        .ok_or(RebuildError::Structure(s_type))?;
+    let structure = arena.zeroed(row.structure.size)?;
+    let header = vk::BaseOutStructure { s_type: row.structure.s_type, ..Default::default() };
     // SAFETY: header and members fit into the structure's size, which is what `zeroed` gave; the members begin
     // behind the header (contract 7.1); what is linked has a header and is in the arena.
     unsafe {

@@ -251,8 +251,9 @@ const ELSEWHERE: &[vk::StructureType] = &[
 fn every_member_of_every_special_structure_separates() {
     let cases = cases();
     for row in TABLE.iter().filter(|row| row.handling == Handling::Special) {
-        let found = cases.iter().any(|case| case.s_type == row.s_type) || ELSEWHERE.contains(&row.s_type);
-        assert!(found, "{} has no case", row.name());
+        let found = cases.iter().any(|case| case.s_type == row.structure.s_type)
+            || ELSEWHERE.contains(&row.structure.s_type);
+        assert!(found, "{} has no case", row.structure.name);
     }
 }
 
@@ -274,15 +275,15 @@ fn variants_all_differ() {
 
 #[test]
 fn a_special_structure_in_a_chain_where_it_does_not_belong_refuses() {
-    let size = |row: &vkstash_model::structures::Row| row.size;
+    let size = |row: &vkstash_model::structures::Row| row.structure.size;
     for row in TABLE.iter().filter(|row| row.handling == Handling::Special) {
         let mut words = vec![0_u64; size(row).div_ceil(8)];
-        words[0] = row.s_type.as_raw() as u64;
+        words[0] = row.structure.s_type.as_raw() as u64;
         let foreign = HOSTS.iter().filter(|(_, host)| {
             let captured = host(place(&words).cast());
             captured.is_err_and(|refusal| refusal.reason == BypassReason::UnknownStructure)
         });
-        assert!(foreign.count() >= 20, "{}", row.name());
+        assert!(foreign.count() >= 20, "{}", row.structure.name);
     }
 }
 

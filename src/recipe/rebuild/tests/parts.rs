@@ -25,7 +25,7 @@ fn extensions() -> impl Strategy<Value = Vec<OwnedExtension>> {
     let plain: Vec<(i32, usize)> = TABLE
         .iter()
         .filter_map(|row| match row.handling {
-            Handling::Plain(length) => Some((row.s_type.as_raw(), length)),
+            Handling::Plain(length) => Some((row.structure.s_type.as_raw(), length)),
             _ => None,
         })
         .collect();
