@@ -11,7 +11,7 @@ use crate::state::live_devices::{self, Entry};
 /// # Safety
 /// `handle` is live.
 pub unsafe fn table(handle: vk::Device) -> Option<DeviceTable> {
-    // SAFETY: the caller's contract, and the look-up of the next layer for this device.
+    // SAFETY: `handle` is a live device, and `next` is the vkGetDeviceProcAddr that was registered for it.
     unsafe {
         match live_devices::entry(handle)? {
             Entry::Inert { next } => Some(DeviceTable::load(device_resolver(next, handle))),

@@ -50,7 +50,7 @@ pub struct Wanted {
 /// (VkPhysicalDeviceAddressBindingReportFeaturesEXT), which it wants of all threads.
 ///
 /// # Safety
-/// A valid create info.
+/// `info` is a valid VkDeviceCreateInfo.
 pub unsafe fn calls_back(info: &vk::DeviceCreateInfo<'_>) -> bool {
     type Bindings<'a> = vk::PhysicalDeviceAddressBindingReportFeaturesEXT<'a>;
     let reports = |node: *const vk::BaseInStructure<'_>| {
@@ -65,7 +65,7 @@ pub unsafe fn calls_back(info: &vk::DeviceCreateInfo<'_>) -> bool {
             }
         }
     };
-    // SAFETY: the caller's contract.
+    // SAFETY: `info` is a valid VkDeviceCreateInfo, whose chain is valid while it is borrowed.
     unsafe { chain::walk(info.p_next) }.any(reports)
 }
 
@@ -73,14 +73,15 @@ impl Wanted {
     /// Reads it.
     ///
     /// # Safety
-    /// A valid create info.
+    /// `info` is a valid VkDeviceCreateInfo.
     pub unsafe fn read(
         info: &vk::DeviceCreateInfo<'_>,
         physical: &PhysicalDevice,
         config: &Config,
         disables_driver_cache: impl FnOnce() -> bool,
     ) -> Wanted {
-        // SAFETY: the caller's contract.
+        // SAFETY: ppEnabledExtensionNames of the valid `info` has enabledExtensionCount NULL-terminated
+        // strings.
         let asked =
             unsafe { extension_names(info) }.any(|name| name == ash::ext::shader_module_identifier::NAME);
         let identifiers = match (asked, physical.emulates) {
@@ -91,7 +92,7 @@ impl Wanted {
         let mut cache_control = false;
         let mut binaries = None;
         let mut controls_internal_cache = false;
-        // SAFETY: the caller's contract; the casts follow the sType.
+        // SAFETY: the chain of the valid `info` consists of valid structures; each cast follows the sType.
         unsafe {
             for node in chain::walk(info.p_next) {
                 if (*node).s_type == pipeline_binary::FEATURES {
@@ -112,7 +113,7 @@ impl Wanted {
                 };
             }
         }
-        // SAFETY: the caller's contract.
+        // SAFETY: `info` is a valid VkDeviceCreateInfo, which `unhashed` reads with its chain.
         let unhashed = unsafe { DeviceConfiguration::unhashed(info) };
         if let Some(s_type) = unhashed.filter(|_| config.binaries) {
             log::init();
@@ -162,13 +163,14 @@ impl<'a> Changed<'a> {
     /// Takes out what the layer emulates and switches on what it may. Says what is on in what goes down.
     ///
     /// # Safety
-    /// A valid create info; `self` and `arena` stay where they are while `self.info` is used.
+    /// `self.info` is a valid VkDeviceCreateInfo; `self` and `arena` stay where they are while `self.info` is used.
     pub unsafe fn apply(&mut self, wanted: &Wanted, physical: &PhysicalDevice, arena: &mut Arena) -> Enabled {
         let emulated = wanted.identifiers == IdentifierMode::Emulated;
         let lacks_control = physical.emulates_cache_control;
         let add = wanted.add_cache_control && physical.cache_control != CacheControl::None;
         let mut found = false;
-        // SAFETY: the caller's contract.
+        // SAFETY: the chain of `self.info` is the valid one that the program passed: nothing was changed in
+        // it yet.
         let must_copy = unsafe {
             chain::walk(self.info.p_next).any(|node| {
                 let s_type = (*node).s_type;
@@ -180,8 +182,9 @@ impl<'a> Changed<'a> {
         let mut on = wanted.enabled;
         on.cache_control &= !lacks_control;
         if must_copy {
-            // SAFETY: the caller's contract; the sizes are the bindings' and the loader's own; the casts follow
-            // the sType and change the layer's copy.
+            // SAFETY: `size_in_device_chain` gives the sizes of the bindings and of the loader's structures;
+            // the casts follow the sType, and change the copy, which lives in `arena` for as long as
+            // `self.info` is used.
             let copied = unsafe {
                 chain::copy_chain(arena, self.info.p_next, size_in_device_chain, |node| {
                     match (*node).s_type {
@@ -214,7 +217,7 @@ impl<'a> Changed<'a> {
                 }
                 None => {
                     log::init();
-                    // SAFETY: the caller's contract.
+                    // SAFETY: the copy failed, so `self.info` still has the program's own valid chain.
                     let unknown = unsafe { unknown_structure(&self.info) };
                     tracing::warn!(
                         "a device is created with an unknown structure ({unknown}); its chain stays as it is"
@@ -295,9 +298,9 @@ impl<'a> Changed<'a> {
 /// The first structure in a device's chain that cannot be copied, by its name.
 ///
 /// # Safety
-/// A valid create info.
+/// `info` is a valid VkDeviceCreateInfo.
 unsafe fn unknown_structure(info: &vk::DeviceCreateInfo<'_>) -> String {
-    // SAFETY: the caller's contract.
+    // SAFETY: `info` has a valid chain, and every structure that `walk` yields starts with a readable sType.
     let types = unsafe { chain::walk(info.p_next) }.map(|node| unsafe { (*node).s_type });
     types
         .filter(|&s_type| size_in_device_chain(s_type).is_none())
