@@ -26,7 +26,8 @@ pub unsafe fn bypass<I: CreateInfo>(call: &Call<'_, I>, refusal: Refusal) -> Ans
     let mut creation = *call.creation;
     // With binaries neither modules nor identifiers count (contract 5.5).
     let has_binaries = refusal.reason == BypassReason::OwnBinaries;
-    // SAFETY: the caller's contract; the arena and the stages stay on this stack frame.
+    // SAFETY: the call's create info is valid; `arena` and `stripped`, where its copy's chain and stages
+    // live, stay on this stack frame.
     unsafe {
         if call.names_code_of_the_layers() && !has_binaries {
             device.count(Count::CompileRequired);

@@ -81,9 +81,10 @@ impl<'a, I: CreateInfo> Call<'a, I> {
     /// The driver's turn, with the cache that the program passed.
     ///
     /// # Safety
-    /// The create info is valid.
+    /// The call's create info is valid, its cache is NULL or a live one of the device, its allocator NULL or valid.
     pub unsafe fn create(&self) -> Answer {
-        // SAFETY: the caller's contract.
+        // SAFETY: the create info, the cache and the allocator are those that the program passed to the
+        // command.
         unsafe { self.create_with(self.passed.handle(), &self.creation.info) }
     }
 
@@ -93,7 +94,8 @@ impl<'a, I: CreateInfo> Call<'a, I> {
     /// As [`CreateInfo::create`].
     pub unsafe fn create_with(&self, cache: vk::PipelineCache, info: &I) -> Answer {
         let mut pipeline = vk::Pipeline::null();
-        // SAFETY: the caller's contract.
+        // SAFETY: `info` is valid, `cache` is NULL or a live cache of the device (# Safety of
+        // `CreateInfo::create`), and the allocator is the program's.
         let result = unsafe { info.create(self.device, cache, self.allocator, &mut pipeline) };
         if result != vk::Result::SUCCESS {
             pipeline = vk::Pipeline::null();

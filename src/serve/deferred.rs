@@ -71,7 +71,8 @@ struct Attempt {
 /// Answers vkCreateRayTracingPipelinesKHR with an operation. `creations` are the program's create infos, parsed.
 ///
 /// # Safety
-/// The program's valid arguments, `operation` among them.
+/// `operation`, `infos`, `allocator` and `pipelines` are the program's valid arguments of
+/// vkCreateRayTracingPipelinesKHR; both arrays have as many elements as `creations`.
 pub unsafe fn create(
     device: &Device,
     operation: vk::DeferredOperationKHR,
@@ -95,7 +96,7 @@ pub unsafe fn create(
         attempts.push(attempt);
     }
     let all_had = attempts.iter().all(|attempt| attempt.had.is_some());
-    // SAFETY: the caller's contract: both arrays are valid for as many pipelines.
+    // SAFETY: `infos` and `pipelines` have as many elements as `creations`, and so as `attempts`.
     unsafe {
         if all_had {
             for (index, attempt) in attempts.into_iter().enumerate() {
@@ -131,7 +132,7 @@ unsafe fn without_compiling(call: &Call<'_, Info<'_>>, base: impl FnOnce(usize) 
     let tried = Attempt { by_identifier, feedback, ..Attempt::default() };
     let mut steps = Tried::begin();
     let mut recipe = Vec::new();
-    // SAFETY: the caller's contract.
+    // SAFETY: the call's create info is valid, and its objects are of this device.
     let described = match unsafe { DescribedPipeline::of(device, call.creation, &mut recipe) } {
         Ok(described) => described,
         Err(refusal) => {
@@ -178,7 +179,7 @@ unsafe fn climb(
 ) -> Attempt {
     let (call, mut buffer) = (&request.call, Vec::new());
     let device = call.device;
-    // SAFETY: the caller's contract.
+    // SAFETY: the request's create info is valid until vkCreateRayTracingPipelinesKHR returns.
     unsafe {
         // Where its base is to be compiled the driver gets both, as the program wrote them. Without cache control a
         // blob that the driver does not take would be compiled here and now.
@@ -211,13 +212,13 @@ unsafe fn climb(
     }
 }
 
-/// The program's structures may be gone when the operation is complete.
+/// Queues the recipe now: the program's structures may be gone when the operation is complete.
 ///
 /// # Safety
 /// The request's create info is valid.
 unsafe fn record_recipe(request: &Request<'_, Info<'_>>) {
     if let Some(stored) = request.call.device.stored() {
-        // SAFETY: the caller's contract.
+        // SAFETY: the request's create info is valid: the command that was passed it has not returned yet.
         unsafe { record::record_recipe(request, stored) };
     }
 }
@@ -353,7 +354,8 @@ pub unsafe fn watch(
         refusals: 0,
         started: Instant::now(),
     };
-    // SAFETY: the caller's contract.
+    // SAFETY: `below` passes on the program's valid arguments, with this operation and `count` elements of
+    // `pipelines` (the caller's # Safety section).
     unsafe { hand_over(device, operation, deferred_call, below) }
 }
 

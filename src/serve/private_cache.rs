@@ -54,8 +54,8 @@ impl<'a> PrivateCache<'a> {
     /// # Safety
     /// `source` is a live cache that this thread may read now.
     pub unsafe fn take_from(&self, source: vk::PipelineCache) -> Option<()> {
-        // SAFETY: the caller's contract; only this thread uses the destination, which is therefore not the source
-        // (00770).
+        // SAFETY: `source` is a live cache that this thread may read now; only this thread uses the
+        // destination, which is therefore not the source (00770).
         let result = unsafe {
             (self.device.table.merge_pipeline_caches?)(self.device.handle, self.handle, 1, &source)
         };

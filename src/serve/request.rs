@@ -32,7 +32,7 @@ impl<'a> DescribedPipeline<'a> {
     /// C library gives a thread's stack back to the system when the thread ends, but for the first 16 KiB.
     ///
     /// # Safety
-    /// A valid create info of the device.
+    /// `creation` is of a valid create info, whose objects belong to the device that `objects` describes.
     #[inline(never)]
     pub unsafe fn of<I: CreateInfo>(
         objects: &impl Objects,
@@ -41,7 +41,8 @@ impl<'a> DescribedPipeline<'a> {
     ) -> Result<DescribedPipeline<'a>, Refusal> {
         let mut scratch = Scratch::default();
         let (parts, shaders, traits) = {
-            // SAFETY: the caller's contract.
+            // SAFETY: the create info is valid, and its handles are of the device whose objects `objects`
+            // are.
             let Captured { recipe, traits } = unsafe { creation.capture(objects, &mut scratch) }?;
             let encoded = key::encode(&recipe, buffer);
             encoded.map_err(|_| Refusal::plain(BypassReason::NotCacheable))?;
@@ -66,7 +67,7 @@ pub struct Request<'a, I> {
 }
 
 impl<'a, I: CreateInfo> Request<'a, I> {
-    /// The same request with a changed create info.
+    /// A request for the same pipeline with a changed create info.
     pub fn with<'b>(&self, creation: &'b Creation<'b, I>) -> Request<'b, I>
     where
         'a: 'b,
