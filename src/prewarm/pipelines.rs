@@ -241,8 +241,8 @@ impl Pipelines {
         let mut made = vk::Pipeline::null();
         let missing = vk::Result::ERROR_EXTENSION_NOT_PRESENT;
         let mut arena = Arena::default();
-        // SAFETY: the caller's contract; the commands are those of this device, and the copies of the create infos and
-        // the arena live until the calls are over.
+        // SAFETY: the create info is valid but for its flags, so all its pointers are; the commands are those
+        // of this device, and the copies of the create infos and the arena live until the calls are over.
         let (result, traits) = unsafe {
             match info {
                 Info::Compute(rebuilt) => {
@@ -309,12 +309,13 @@ impl Drop for Pipelines {
 /// The create info; if the call must not compile, a copy that says so.
 ///
 /// # Safety
-/// A valid create info. The copy is used only while `arena` and the original live and stay where they are.
+/// `info` is a valid create info. The copy is used only while `arena` and the original live and stay where they are.
 unsafe fn allowed<I: CreateInfo>(info: &I, forbid: bool, arena: &mut Arena) -> Result<I, MakeError> {
     if !forbid {
         return Ok(*info);
     }
-    // SAFETY: the caller's contract.
+    // SAFETY: `info` is a valid create info; the caller keeps `arena` and the original while it uses the
+    // copy.
     let copy = unsafe {
         let mut creation = Creation::of(info);
         creation.forbid_compiling(arena).then_some(creation.info)

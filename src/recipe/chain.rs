@@ -65,7 +65,7 @@ pub unsafe fn scan<'a>(
     mut special: impl FnMut(&'a vk::BaseInStructure<'a>) -> Result<Special, Refusal>,
 ) -> Result<Extensions<'a>, Refusal> {
     let mut extensions = Extensions::default();
-    // SAFETY: the caller's contract is that of `walk`.
+    // SAFETY: `p_next` is NULL or a valid chain that outlives `'a`, and so the iterator.
     for (index, node) in unsafe { walk(p_next) }.enumerate() {
         // SAFETY: `walk` yields pointers to structures of a chain that lives for `'a`.
         let base: &'a vk::BaseInStructure<'a> = unsafe { &*node.cast() };
@@ -104,7 +104,7 @@ pub unsafe fn scan<'a>(
 /// # Safety
 /// As [`scan`].
 pub unsafe fn scan_plain<'a>(p_next: *const c_void) -> Result<Extensions<'a>, Refusal> {
-    // SAFETY: the caller's contract.
+    // SAFETY: `p_next` is NULL or a valid chain that outlives `'a`; the closure dereferences nothing.
     unsafe { scan(p_next, |_| Ok(Special::Foreign)) }
 }
 
@@ -113,7 +113,7 @@ pub unsafe fn scan_plain<'a>(p_next: *const c_void) -> Result<Extensions<'a>, Re
 /// # Safety
 /// As [`scan`].
 pub unsafe fn scan_empty(p_next: *const c_void) -> Result<(), Refusal> {
-    // SAFETY: the caller's contract.
+    // SAFETY: `p_next` is NULL or a valid chain; the plain structures are not kept beyond this call.
     refuse_plain(&unsafe { scan_plain(p_next) }?)
 }
 
@@ -182,7 +182,7 @@ pub unsafe fn copy_chain(
     mut edit: impl FnMut(*mut vk::BaseOutStructure<'static>) -> Edit,
 ) -> Option<*const c_void> {
     let mut copies: SmallVec<[*mut vk::BaseOutStructure<'static>; 8]> = SmallVec::new();
-    // SAFETY: the caller's contract is that of `walk`.
+    // SAFETY: `p_next` is NULL or a valid chain that is not changed while it is copied.
     for node in unsafe { walk(p_next) } {
         // SAFETY: `walk` yields valid structures.
         let size = size_of_type(unsafe { (*node).s_type })?;

@@ -113,18 +113,18 @@ unsafe fn owned_extensions<'a>(
     p_next: *const c_void,
     special: impl FnMut(&'a vk::BaseInStructure<'a>) -> Result<Special, Refusal>,
 ) -> Result<Vec<OwnedExtension>, Refusal> {
-    // SAFETY: the caller's contract.
+    // SAFETY: `p_next` is NULL or a valid chain; what is borrowed from it is copied before this call returns.
     let borrowed = unsafe { chain::scan(p_next, special) }?.plain;
     let owned = borrowed.iter().map(|e| OwnedExtension { s_type: e.s_type, members: e.members.0.to_vec() });
     Ok(owned.collect())
 }
 
-/// The same for a chain in which no structure with pointers belongs.
+/// [`owned_extensions`] of a chain in which no structure with pointers belongs.
 ///
 /// # Safety
 /// As [`chain::scan`].
 unsafe fn owned_plain(p_next: *const c_void) -> Result<Vec<OwnedExtension>, Refusal> {
-    // SAFETY: the caller's contract.
+    // SAFETY: `p_next` is NULL or a valid chain; the closure refuses special structures unread.
     unsafe { owned_extensions(p_next, |_| Ok(Special::Foreign)) }
 }
 

@@ -44,10 +44,10 @@ struct Chained<'a> {
 
 impl<'a> Chained<'a> {
     /// # Safety
-    /// The chain of a valid create info that lives for `'a`.
+    /// `p_next` is the chain of a valid create info that lives for `'a`.
     unsafe fn read(p_next: *const c_void) -> Chained<'a> {
         let mut found = Chained::default();
-        // SAFETY: the caller's contract.
+        // SAFETY: `p_next` is the valid chain of a create info that lives for `'a`.
         for node in unsafe { chain::walk(p_next) } {
             // SAFETY: `walk` yields valid structures that live as long as the chain, and the casts follow the sType.
             unsafe {
@@ -124,7 +124,7 @@ impl<'a> Parsed<'a> {
     }
 
     /// # Safety
-    /// Stages that may be read.
+    /// `stages` are valid stages of a create info whose stages may be read (contract 6).
     unsafe fn new(
         bind_point: vk::PipelineBindPoint,
         flags: vk::PipelineCreateFlags,
@@ -138,7 +138,8 @@ impl<'a> Parsed<'a> {
             subsets: Subsets::ALL,
             libraries: &[],
             stages,
-            // SAFETY: the caller's contract.
+            // SAFETY: `stages` are valid, and are read by the specification's rules in this pipeline
+            // (contract 6).
             naming: unsafe { Naming::of(stages) },
             feedback: chained.feedback,
         }

@@ -18,7 +18,7 @@ type Node<'a> = vk::BaseInStructure<'a>;
 /// # Safety
 /// `T` belongs to the node's sType.
 unsafe fn cast<'a, T>(node: &'a Node<'a>) -> &'a T {
-    // SAFETY: the caller's contract.
+    // SAFETY: `T` is the structure of the node's sType, so it begins where the node does and lives as long.
     unsafe { &*(&raw const *node).cast() }
 }
 
