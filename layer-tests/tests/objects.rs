@@ -190,7 +190,7 @@ unsafe extern "system" fn allocate_under_lock(
         WAITS.store(true, Ordering::SeqCst);
         drop(HELD.lock().unwrap());
     }
-    // SAFETY: the caller's contract.
+    // SAFETY: the driver's arguments to pfnAllocation: `alignment` is a power of two, and `user` is not read.
     unsafe { allocate(user, size, alignment, scope) }
 }
 

@@ -105,8 +105,8 @@ pub unsafe fn leave(device: &Device) -> bool {
     if !pool::leave(recorder.owner) {
         return false;
     }
-    // SAFETY: the caller's contract; no task is in a driver, and none enters one any more. What was made with the
-    // objects is destroyed.
+    // SAFETY: the device is alive; no task of this owner is in a driver or enters one, and what was made with
+    // the objects is destroyed.
     unsafe { recorder.own.destroy() };
     true
 }
@@ -288,7 +288,8 @@ impl Again for Recording {
         if gate::must_end() || gate::begun_calls() != self.calls {
             return Err(NotMade::ComesLater);
         }
-        // SAFETY: the caller's contract; nobody else has had the pipeline.
+        // SAFETY: the request's create info is valid, this thread may call the driver, and nobody else has
+        // had the pipeline.
         unsafe {
             let pipeline = late::make_again(request, self.took)?;
             late::destroy(&request.call, pipeline);

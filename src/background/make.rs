@@ -194,7 +194,8 @@ fn note_refusal(stored: &Stored, key: &Key, artifact: &[u8]) {
 /// Makes a pipeline on the calling thread.
 ///
 /// # Safety
-/// As `again::with_request`.
+/// The device is alive until the call returns, its commands may be called from this thread, and `own` is of this
+/// device.
 pub unsafe fn make(
     device: &Device,
     stored: &Stored,
@@ -205,7 +206,8 @@ pub unsafe fn make(
 ) -> Result<Finished, NotMade> {
     let Inputs { way, stored_call, artifact, source } = inputs;
     let making = Making { stored, way: *way, artifact, source: *source, questions };
-    // SAFETY: the caller's contract.
+    // SAFETY: the device is alive and this thread may call its commands; `own` is of this device (# Safety of
+    // `make`).
     unsafe { again::with_request(device, own, key, stored_call, making) }
 }
 
@@ -224,7 +226,8 @@ impl Again for Making<'_> {
     unsafe fn run<I: CreateInfo>(self, request: &Request<'_, I>) -> Result<Finished, NotMade> {
         let Making { stored, way, artifact: buffer, source, questions } = self;
         let (call, key) = (&request.call, &request.pipeline.key);
-        // SAFETY: the caller's contract.
+        // SAFETY: the request's create info is valid, and this thread may call the driver (# Safety of
+        // `Again::run`).
         let (answer, cost, origin) = unsafe {
             match way {
                 Way::Artifact { .. } => {
@@ -273,7 +276,8 @@ impl Again for Making<'_> {
 unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>, questions: &Questions) -> Result<Answer, NotMade> {
     let mut arena = Arena::default();
     let mut creation = *request.call.creation;
-    // SAFETY: the caller's contract; the arena stays on this stack frame until the call is over.
+    // SAFETY: the request's create info is valid, and the arena, in which the copy's chain lives, stays on
+    // this stack frame until the call is over.
     unsafe {
         if !creation.forbid_compiling(&mut arena) {
             return Err(NotMade::NothingToCompile);
@@ -285,7 +289,7 @@ unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>, questions: &Questions) ->
     }
 }
 
-/// The same beside an empty cache, whose data is recorded before anybody may have the pipeline.
+/// [`ask`] beside an empty cache, whose data is recorded before anybody may have the pipeline.
 ///
 /// # Safety
 /// As [`Again::run`].
@@ -295,7 +299,8 @@ unsafe fn ask_and_record<I: CreateInfo>(
     took: Duration,
 ) -> Result<Answer, NotMade> {
     let watch = Watch::begin();
-    // SAFETY: the caller's contract.
+    // SAFETY: the request's create info is valid, and this thread may call the driver (# Safety of
+    // `Again::run`).
     let (pipeline, result) = match unsafe { late::make_again(request, took) } {
         Ok(pipeline) => (pipeline, vk::Result::SUCCESS),
         Err(NotRecorded::Refused) => (vk::Pipeline::null(), vk::Result::PIPELINE_COMPILE_REQUIRED),

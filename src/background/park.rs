@@ -159,7 +159,7 @@ pub fn leave_instance(instance: vk::Instance) -> bool {
 /// a driver call of a worker hangs, and what it uses must not be destroyed.
 ///
 /// # Safety
-/// The device is alive, and its pipelines that the program got are destroyed.
+/// The device is alive, and the pipelines of it that the program got are destroyed.
 pub unsafe fn leave(device: &Device) -> bool {
     let Some(parkers) = PARKERS.known() else { return true };
     let mut parkers = lock(parkers);
@@ -173,7 +173,8 @@ pub unsafe fn leave(device: &Device) -> bool {
         return false;
     }
     parker.release(device, &device.parked.close());
-    // SAFETY: the caller's contract; no task is in a driver, and none enters one any more.
+    // SAFETY: the device is alive; its parked pipelines are destroyed, and no task of this owner is in a
+    // driver or enters one, so that nothing uses the objects.
     unsafe { parker.own.destroy() };
     true
 }

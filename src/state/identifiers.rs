@@ -14,7 +14,7 @@ impl Device {
     /// what the driver calls it.
     ///
     /// # Safety
-    /// A live module.
+    /// `module` is a live module of this device.
     pub unsafe fn keep_module(
         &self,
         module: vk::ShaderModule,
@@ -31,7 +31,8 @@ impl Device {
             stored.put_module(self.counters(), identity, record());
         }
         if self.identifiers() == IdentifierMode::Native {
-            // SAFETY: the caller's contract; the program enabled the extension.
+            // SAFETY: `module` is live; the mode is Native only if the program enabled the extension on this
+            // device.
             if let Some(native) = unsafe { self.native_identifier(module) } {
                 self.learn_pair(&native, identity);
             }
@@ -47,10 +48,11 @@ impl Device {
     }
 
     /// # Safety
-    /// A live module of a device that enabled the extension natively.
+    /// `module` is a live module of this device, on which the program enabled the extension.
     unsafe fn native_identifier(&self, module: vk::ShaderModule) -> Option<NativeIdentifier> {
         let mut identifier = vk::ShaderModuleIdentifierEXT::default();
-        // SAFETY: the caller's contract.
+        // SAFETY: `module` is a live module of `self.handle`, whose program enabled shaderModuleIdentifier
+        // (06884).
         unsafe { (self.table.get_shader_module_identifier?)(self.handle, module, &mut identifier) };
         NativeIdentifier::new(identifier.identifier.get(..identifier.identifier_size as usize)?)
     }

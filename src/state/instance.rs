@@ -112,7 +112,7 @@ static INSTANCES: RwLock<BTreeMap<usize, Arc<Instance>>> = RwLock::new(BTreeMap:
 /// # Safety
 /// `instance.handle` is live.
 pub unsafe fn insert(instance: Arc<Instance>) {
-    // SAFETY: the caller's contract.
+    // SAFETY: `instance.handle` was just created, so it begins with the loader's dispatch table pointer.
     let key = unsafe { dispatch_key(instance.handle) };
     INSTANCES.write().unwrap_or_else(PoisonError::into_inner).insert(key, instance);
 }
@@ -120,9 +120,10 @@ pub unsafe fn insert(instance: Arc<Instance>) {
 /// The instance of a dispatchable handle: itself or one of its physical devices.
 ///
 /// # Safety
-/// `handle` is live.
+/// `handle` is a live instance, or a physical device of one.
 pub unsafe fn find(handle: impl Handle) -> Option<Arc<Instance>> {
-    // SAFETY: the caller's contract.
+    // SAFETY: `handle` is a live instance or physical device, which both begin with the instance's dispatch
+    // table pointer.
     let key = unsafe { dispatch_key(handle) };
     let look = || INSTANCES.read().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
     guard("the look-up of an instance", look, || None)
@@ -131,9 +132,9 @@ pub unsafe fn find(handle: impl Handle) -> Option<Arc<Instance>> {
 /// Forgets an instance.
 ///
 /// # Safety
-/// `handle` is live.
+/// `handle` is a live instance.
 pub unsafe fn remove(handle: vk::Instance) -> Option<Arc<Instance>> {
-    // SAFETY: the caller's contract.
+    // SAFETY: `handle` is live: vkDestroyInstance goes down only after the instance was removed here.
     let key = unsafe { dispatch_key(handle) };
     INSTANCES.write().unwrap_or_else(PoisonError::into_inner).remove(&key)
 }

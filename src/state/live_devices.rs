@@ -121,9 +121,9 @@ fn of_parents(parents: Option<&Owners>) -> Owners {
 /// Registers a device.
 ///
 /// # Safety
-/// `handle` is live.
+/// `handle` is a live device.
 pub unsafe fn insert(handle: vk::Device, entry: Entry) {
-    // SAFETY: the caller's contract.
+    // SAFETY: `handle` is a live device, which begins with the loader's dispatch table pointer.
     let key = unsafe { dispatch_key(handle) };
     let registered = match &entry {
         Entry::Active(device) => Registered::Active(Arc::downgrade(device)),
@@ -150,9 +150,9 @@ fn register(key: usize, registered: Option<Registered>) {
 /// What is registered for a device.
 ///
 /// # Safety
-/// `handle` is live.
+/// `handle` is a live device.
 pub unsafe fn entry(handle: vk::Device) -> Option<Entry> {
-    // SAFETY: the caller's contract.
+    // SAFETY: `handle` is a live device; its dispatch table pointer is read, and nothing else of it.
     let key = unsafe { dispatch_key(handle) };
     if tls_destroyed() {
         return owners().get(&key).cloned();
@@ -191,19 +191,20 @@ fn adopt(key: usize, parents: Arc<Device>) -> Arc<Device> {
 /// The device, where the layer works on it.
 ///
 /// # Safety
-/// `handle` is live, and the program does not destroy it before the result was dropped.
+/// `handle` is a live device, and the program does not destroy it before the result is dropped.
 pub unsafe fn find(handle: vk::Device) -> Option<Found> {
-    // SAFETY: the caller's contract.
+    // SAFETY: `handle` is a live device, which the program does not destroy before the result is dropped.
     unsafe { find_within(&Uncancelled::begin(), handle) }
 }
 
-/// The same where the thread cannot be cancelled.
+/// [`find`] where the thread cannot be cancelled.
 ///
 /// # Safety
 /// As [`find`].
 pub unsafe fn find_within(uncancelled: &Uncancelled, handle: vk::Device) -> Option<Found> {
     // Every hook begins with it, and has nothing to fall back on before.
-    // SAFETY: the caller's contract.
+    // SAFETY: `handle` is live, so its dispatch key can be read; the program destroys it only when the hook
+    // has dropped what was found.
     let look_up = || unsafe {
         faults::here("device looked up");
         let key = dispatch_key(handle);
@@ -233,9 +234,9 @@ fn counted(entry: Option<Entry>) -> Option<Found> {
 /// Forgets a device; dropping what is returned ends its work.
 ///
 /// # Safety
-/// `handle` is live.
+/// `handle` is a live device.
 pub unsafe fn remove(handle: vk::Device) -> Option<Entry> {
-    // SAFETY: the caller's contract.
+    // SAFETY: `handle` is live: vkDestroyDevice goes down only after the device was removed here.
     let (key, removed) = unsafe { (dispatch_key(handle), entry(handle)) };
     GENERATION.fetch_add(1, Ordering::AcqRel);
     if !tls_destroyed() {
