@@ -30,7 +30,7 @@ impl Structure {
 pub struct Registry {
     /// The structures of Vulkan; not those of Vulkan SC alone.
     pub structures: Vec<Structure>,
-    /// It is the fetched one.
+    /// The registry was fetched, so that it may be newer than the one that the bindings were made of.
     pub newer_than_bindings: bool,
     aliases: BTreeMap<String, String>,
 }

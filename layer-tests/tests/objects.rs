@@ -40,7 +40,7 @@ fn short_lived(
     short_lived_of(device, value, descriptors, allocator, allocator)
 }
 
-/// The same with one allocator for the pipeline, and one for the other objects.
+/// [`short_lived`] with one allocator for the pipeline, and one for the other objects.
 fn short_lived_of(
     device: &Device,
     value: u32,

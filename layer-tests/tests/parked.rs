@@ -23,7 +23,7 @@ fn drivers() -> [Driver; 3] {
     [Driver::Test(json!({})), Driver::Radv, Driver::Machine]
 }
 
-/// The same environment with background work.
+/// `env` with two background workers.
 pub fn with_parking(env: &Env) -> Env {
     env.clone().var("VKSTASH_BACKGROUND_WORKERS", "2")
 }

@@ -116,7 +116,7 @@ fn end(input: &Value) -> Value {
 fn a_program_may_end_whatever_the_workers_are_at() {
     scenario(&[("work", work::step), ("end", end)], |scenario| {
         let Some(env) = filled(scenario, Driver::Test(json!({}))) else { return };
-        // The same with what only the driver's own caches have.
+        // Once more, with pipelines that only the driver's own disk cache has.
         let disk =
             json!({ "driver_id": 99, "disk_cache": true, "disk_cache_dir": scenario.folder().join("disk") });
         let found = scenario.on(Driver::Test(disk)).unwrap().stash(scenario.folder().join("found"));

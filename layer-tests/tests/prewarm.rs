@@ -42,7 +42,7 @@ fn text(output: &Output) -> String {
     format!("{out}{err} ({})", output.status)
 }
 
-/// The same stash under another driver.
+/// `env` with its stash, on a test driver with another script.
 fn under(scenario: &Scenario, env: &Env, script: Value) -> Env {
     scenario.on(Driver::Test(script)).unwrap().stash(env.stash_folder())
 }

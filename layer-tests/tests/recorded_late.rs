@@ -53,7 +53,7 @@ fn on(scenario: &Scenario, script: Value) -> Env {
         .var("VKSTASH_BACKGROUND_WORKERS", "2")
 }
 
-/// The same over a disk that has what `work` makes.
+/// [`on`] with a driver whose disk cache already has what `work` makes.
 fn warm(scenario: &Scenario, script: Value, work: &Work) -> Env {
     let env = on(scenario, script);
     let run = scenario.run_ok::<Done>("work", &env.clone().without_layer(), work);

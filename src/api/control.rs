@@ -161,7 +161,7 @@ pub unsafe extern "C" fn vkstash_get_cache_statistics(
         let counted = match kind {
             VKSTASH_CACHE_KIND_IMPLICIT_FOR_DRIVER => of_pipelines(),
             VKSTASH_CACHE_KIND_IMPLICIT_CONVERSIONS => {
-                // Who made the module has translated it: nothing but the stash keeps modules.
+                // The program that made the module has translated it: only the stash keeps modules.
                 let new = process::sum(&[Count::ModulesNew]);
                 let created = process::sum(&[Count::Modules]);
                 VkstashCacheStatistics { created, missed_in_stash: new, missed_anywhere: new }

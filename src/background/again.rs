@@ -32,16 +32,16 @@ pub enum NotMade {
     /// The stash has no recipe, or something else under its key.
     #[error("there is no recipe of it")]
     NoRecipe,
-    /// What it names cannot be made.
+    /// An object that the recipe names cannot be made.
     #[error(transparent)]
     Objects(#[from] ObjectError),
-    /// Its create info cannot be made.
+    /// The pipeline's create info cannot be made of the recipe.
     #[error(transparent)]
     Rebuild(#[from] RebuildError),
     /// What was rebuilt is another pipeline.
     #[error("its create info is that of another pipeline")]
     Different,
-    /// Not now: the program creates pipelines, or the task must end.
+    /// The call is put off: the program creates pipelines, or the task must end.
     #[error("another time")]
     ComesLater,
     /// Its call compiles nothing, so that nothing is gained, or must not be made ahead.
@@ -63,7 +63,7 @@ pub enum NotMade {
 
 /// What is done with the call.
 pub trait Again {
-    /// What is made.
+    /// What the call leaves.
     type Made;
 
     /// Calls the driver.

@@ -56,16 +56,16 @@ fn recorders() -> MutexGuard<'static, Vec<Arc<Recorder>>> {
 
 /// A device was created: what its driver has is recorded from now on. Nothing is started before there is some of it.
 ///
-/// Not where a call may compile although it must not.
+/// Nothing is recorded on drivers on which a call may compile although it must not.
 pub fn start(device: &Arc<Device>) {
     let is_wanted = device.policy.artifacts && device.cache_control();
     let is_possible =
         pool::is_allowed() && !device.calls_workers_back() && device.table.destroy_pipeline.is_some();
-    // Whoever makes artifacts ahead of a program has each call recorded.
+    // `vkstash prewarm`, which makes artifacts ahead of a program, has each call recorded at once.
     if !is_wanted || !is_possible || device.instance().config.application.is_some() {
         return;
     }
-    // Who has set the number of workers wants them.
+    // A user that has set the number of workers wants them, however little there is to do.
     let least = if OfProcess::get().background.workers.is_some() { Duration::ZERO } else { LEAST };
     let (weak, recorder) = (Arc::downgrade(device), OnceLock::new());
     device.slow_hits.record_with(Box::new(move |took| {
@@ -150,7 +150,7 @@ impl Recorder {
         let Some(stored) = device.stored().filter(|_| device.slow_hits.are_recorded()) else {
             return Next::Nothing;
         };
-        // Nobody waits at the gate for the disk.
+        // The guard file is read before the gate, so that no thread waits at the gate for the disk.
         if !stored.device.is_guarded() {
             return Next::Later(now);
         }
@@ -208,7 +208,7 @@ impl Recorder {
         Next::AtOnce
     }
 
-    /// It was not recorded.
+    /// Counts a pipeline that was not recorded, and remembers the reason for later runs where it is a lasting one.
     fn note(&self, device: &Device, hit: &SlowHit, reason: NotMade) {
         tracing::debug!("what the driver had was not recorded: {reason}");
         let Some(stored) = device.stored() else { return };
@@ -228,10 +228,10 @@ impl Recorder {
         late::note_failed(stored, &hit.key, is_for_good(reason));
     }
 
-    /// Nothing waits, or nothing more is recorded.
+    /// The recorder stops: no pipeline waits, or no more are recorded.
     fn rest(self: &Arc<Recorder>, device: &Device) {
         self.is_at_work.store(false, Ordering::Release);
-        // Another one may have been noted before that.
+        // Another pipeline may have been noted before the flag was cleared.
         if device.slow_hits.are_recorded() && !device.slow_hits.is_empty() && !gate::must_end() {
             self.begin();
         }
@@ -266,9 +266,9 @@ fn is_for_good(reason: NotMade) -> bool {
 enum Next {
     /// Another look after a while: the program creates pipelines, and has begun so many calls.
     Later(Option<u32>),
-    /// The next one.
+    /// The next pipeline that waits, at once.
     AtOnce,
-    /// Nothing waits, or the task must end.
+    /// No task: no pipeline waits, or the task must end.
     Nothing,
 }
 

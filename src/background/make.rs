@@ -157,7 +157,7 @@ pub struct Inputs {
 }
 
 impl Inputs {
-    /// Reads it.
+    /// Reads what the pipeline is made of from the stash.
     pub fn read(stored: &Stored, own: &OwnObjects, key: &Key, way: Way) -> Result<Inputs, NotMade> {
         let (stored_call, mut artifact) = (StoredCall::read(stored, own, key)?, Vec::new());
         let source = match way {
@@ -245,7 +245,7 @@ impl Again for Making<'_> {
                         Bytes::Recorded => ask_and_record(request, questions, took)?,
                         Bytes::Kept | Bytes::Lost => ask(request, questions)?,
                     };
-                    // In a base its length is not known.
+                    // The length of an artifact that a base has is not known.
                     let length = || stored.device.artifact_length(key).unwrap_or(UNKNOWN_BYTES);
                     (answer, took, MadeOf::Found { kept: (bytes != Bytes::Lost).then(length) })
                 }

@@ -34,7 +34,7 @@ fn left_of(mount: &Path, group: &Path) -> u64 {
 
 /// With less than this, what nobody has asked for yet is given back.
 const LITTLE: u64 = 512 << 20;
-/// The same, as a share of the machine's memory: one in so many.
+/// With less than one part in so many of the machine's memory, too.
 const SMALL_SHARE: u64 = 10;
 
 /// Whether the machine, or a control group, has little memory left.

@@ -18,14 +18,14 @@ pub use vkstash_store::settings::BackgroundMode as Mode;
 /// What becomes of the measurements so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Action {
-    /// They stay, and more are made.
+    /// Measurements stay, and more are made.
     #[default]
     KeepAll,
     /// The workload was shown completely: what is worth doing is done now.
     CommitResults,
-    /// The same, by more threads, also while the machine is busy.
+    /// As [`Action::CommitResults`], by more threads, also while the machine is busy.
     CommitResultsHighPriority,
-    /// They are forgotten.
+    /// Measurements so far are forgotten.
     DiscardPrevious,
 }
 
@@ -61,7 +61,7 @@ impl Event {
             #[cfg(test)]
             Event::Callback(callback) => callback,
             Event::Descriptor(descriptor) => Box::new(move || {
-                // Nobody can be told of an error.
+                // There is no caller any more that could be told of an error.
                 let _ = write_one(&descriptor);
             }),
         }

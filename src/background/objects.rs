@@ -50,7 +50,7 @@ pub enum ObjectError {
     /// The driver refuses to make one.
     #[error("the driver answers {1:?} to the {0} of this recipe")]
     Driver(&'static str, vk::Result),
-    /// Its create info cannot be made.
+    /// The object's create info cannot be made of the record.
     #[error(transparent)]
     Rebuild(#[from] RebuildError),
 }
@@ -66,11 +66,11 @@ pub struct OwnObjects {
 
 #[derive(Default)]
 struct Made {
-    /// By their encoding.
+    /// Samplers by the encoding of their descriptions, with their conversions or NULL.
     samplers: HashMap<Vec<u8>, (vk::Sampler, vk::SamplerYcbcrConversion), FxBuildHasher>,
-    /// By their encoding.
+    /// Descriptor set layouts by the encoding of their descriptions.
     sets: HashMap<Vec<u8>, vk::DescriptorSetLayout, FxBuildHasher>,
-    /// And whether they have independent sets.
+    /// Pipeline layouts, and whether they have VK_PIPELINE_LAYOUT_CREATE_INDEPENDENT_SETS_BIT_EXT.
     layouts: HashMap<Key, (vk::PipelineLayout, bool), FxBuildHasher>,
     passes: HashMap<Key, (vk::RenderPass, Vec<SubpassUse>), FxBuildHasher>,
 }
@@ -79,7 +79,7 @@ struct Made {
 pub struct RecipeObjects<'a> {
     own: &'a OwnObjects,
     modules: SmallVec<[(Key, vk::ShaderModule); 5]>,
-    /// And whether it has independent sets.
+    /// The pipeline layout, and whether it has VK_PIPELINE_LAYOUT_CREATE_INDEPENDENT_SETS_BIT_EXT.
     layout: Option<(Key, vk::PipelineLayout, bool)>,
     pass: Option<(Key, vk::RenderPass, Vec<SubpassUse>)>,
     libraries: &'a [LiveLibrary],

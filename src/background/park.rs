@@ -73,7 +73,7 @@ struct Parker {
 
 /// What a worker does next.
 enum Choice {
-    /// It makes this pipeline, in the first of these ways that does.
+    /// The worker makes this pipeline, in the first of these ways that works.
     Make(Key, [Option<Way>; 2]),
     /// Other tasks come first.
     MakeRoom,
@@ -285,7 +285,8 @@ impl Parker {
 
     /// Whether the driver may get the call, and a mark for as long as it has it.
     fn admit<'a>(&self, plan: &Plan, stored: &'a Stored, key: &Key, way: Way) -> Admission<'a> {
-        // By its own key, so that it alone is blamed.
+        // The guard file has the artifact under its own key, so that a crash is blamed on this artifact
+        // alone.
         if way == (Way::Artifact { is_taken: false }) {
             let admission = stored.device.admit(key);
             if matches!(admission, Admission::Quarantined) {

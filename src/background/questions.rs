@@ -19,21 +19,21 @@ use vkstash_store::base::thread;
 /// first ones: on an H200 one of the first nine computed for 10 ms, or three of them for 2.
 const FREE: Duration = Duration::from_millis(40);
 const EACH: Duration = Duration::from_millis(1);
-/// After so many in vain, one after the other, one key in so many is asked for.
+/// After so many questions in vain, one after the other, the driver is asked for one key in so many.
 const IN_VAIN: u32 = 8;
 const ONE_IN: u32 = 64;
-/// One that waits for so long is in vain, too.
+/// A question that waits for so long without computing is in vain, too.
 const LONG_WAIT: Duration = Duration::from_millis(10);
 
 /// What the questions on one device have brought.
 #[derive(Default)]
 pub struct Questions {
-    /// In vain, since the last that was not.
+    /// Questions in vain since the last one that brought a pipeline.
     in_vain: AtomicU32,
-    /// Keys that came up since there were too many of those.
+    /// Keys that came up since there were [`IN_VAIN`] questions in vain.
     left_out: AtomicU32,
     asked: AtomicU32,
-    /// Nanoseconds that they have computed.
+    /// Nanoseconds of processor time that the questions have taken.
     ran: AtomicU64,
     is_over: AtomicBool,
 }

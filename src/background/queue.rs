@@ -97,7 +97,7 @@ struct Later<T> {
     at: Instant,
     owner: u64,
     task: T,
-    /// Of a successor, which counts as unfinished already.
+    /// Some for a successor, which counts as unfinished already: the number of the first task of its chain.
     root: Option<Number>,
 }
 

@@ -12,7 +12,7 @@ use crate::config::OfProcess;
 use crate::faults;
 use vkstash_store::base::thread;
 
-/// Who has waited for less than that goes on: threads wait as long on idle machines.
+/// A worker that waited for a processor for less than this goes on: threads wait as long on idle machines.
 const SHORT: Duration = Duration::from_micros(100);
 /// A worker looks at most this often: a look takes as long as making a pipeline does with some drivers. After a pause
 /// it works for so long in any case.

@@ -161,7 +161,7 @@ const DESTROY_PIPELINE: &[u8] = b"vkDestroyPipeline";
 
 /// Hooked only on a device whose identifiers are the layer's.
 const CREATE_BINARIES: &[u8] = b"vkCreatePipelineBinariesKHR";
-/// The same.
+/// Hooked only on a device whose identifiers are the layer's, as [`CREATE_BINARIES`].
 const GET_PIPELINE_KEY: &[u8] = b"vkGetPipelineKeyKHR";
 
 /// Whether this device needs the hook of a command that not all devices need.

@@ -20,9 +20,9 @@ pub unsafe fn table(handle: vk::Device) -> Option<DeviceTable> {
     }
 }
 
-/// What a command returns of which nothing is known.
+/// A return type of commands that can say that nothing is known of the device.
 pub trait Unknown {
-    /// That.
+    /// The value that a command returns where nothing is known of the device.
     fn unknown() -> Self;
 }
 

@@ -44,14 +44,15 @@ unsafe fn of_program(kept: *mut c_void) -> Option<(usize, *mut c_void)> {
     Some((*function, std::ptr::with_exposed_provenance_mut(*data)))
 }
 
-/// A callback of the program's may throw: such an exception passes through without the layer, too.
+/// The type of a program's VK_EXT_debug_utils callback. It may throw: such an exception passes through without the
+/// layer, too.
 type Utils = unsafe extern "system-unwind" fn(
     vk::DebugUtilsMessageSeverityFlagsEXT,
     vk::DebugUtilsMessageTypeFlagsEXT,
     *const vk::DebugUtilsMessengerCallbackDataEXT<'_>,
     *mut c_void,
 ) -> vk::Bool32;
-/// The same for report callbacks.
+/// The type of a program's VK_EXT_debug_report callback, which may throw as well.
 type Report = unsafe extern "system-unwind" fn(
     vk::DebugReportFlagsEXT,
     vk::DebugReportObjectTypeEXT,

@@ -93,10 +93,10 @@ pub enum NotStarted {
     /// Packages may leave the tool out.
     #[error("no vkstash is near {}", .0.display())]
     NoTool(PathBuf),
-    /// Others can replace it.
+    /// Other users can replace the file.
     #[error("{}: {reason}", path.display())]
     Untrusted { path: PathBuf, reason: Untrusted },
-    /// There is no process, or no memory.
+    /// The system has no room for another process, or no memory.
     #[error("the system starts no process")]
     Refused,
 }

@@ -28,7 +28,7 @@ const ENOUGH_PROCESSORS: usize = 4;
 struct Looks {
     known: Vec<(String, DeviceHeader)>,
     waiting: VecDeque<Errand>,
-    /// There is a thread that takes what waits.
+    /// Whether a thread runs that takes the waiting errands.
     is_running: bool,
     /// The tool runs beside this process, or was asked to: it sees to all devices of the application.
     is_over: bool,

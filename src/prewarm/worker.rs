@@ -48,7 +48,7 @@ pub unsafe fn run(input: libc::c_int, output: libc::c_int) -> libc::c_int {
     for line in BufReader::new(input).lines() {
         let Ok(line) = line else { break };
         if worker.answer(&line).is_none() {
-            // Nobody reads the answers.
+            // The tool does not read the answers any more.
             return 1;
         }
     }
@@ -215,7 +215,7 @@ impl Worker {
     }
 }
 
-/// One line.
+/// The text on one line, which an answer must be.
 fn text(said: impl Display) -> String {
     said.to_string().chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

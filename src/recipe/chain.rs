@@ -45,13 +45,13 @@ pub unsafe fn walk(p_next: *const c_void) -> impl Iterator<Item = *const vk::Bas
     .take(LONGEST)
 }
 
-/// What the part of capture whose chain it is makes of a special structure.
+/// What capture makes of a special structure in a chain.
 pub enum Special {
-    /// It does not belong in this chain.
+    /// The structure does not belong in this chain.
     Foreign,
-    /// It was read, or has nothing to say.
+    /// The structure was read into the recipe, or changes nothing that the driver makes.
     Read,
-    /// It goes into the recipe as these words.
+    /// The structure goes into the recipe as these words.
     Words(Words),
 }
 
@@ -166,7 +166,7 @@ impl Arena {
 pub enum Edit {
     /// Copied as it is, or as the callback changed it.
     Keep,
-    /// Left out.
+    /// The copy of the chain lacks the structure.
     Drop,
 }
 

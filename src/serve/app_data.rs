@@ -18,7 +18,7 @@ use vkstash_store::format::record::Key;
 pub enum CompleteData {
     /// Made for this call.
     Made(Vec<u8>),
-    /// The same as last time.
+    /// The answer of an earlier call, from which nothing has changed since.
     Remembered(Arc<Kept>),
 }
 

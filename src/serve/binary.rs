@@ -207,7 +207,7 @@ impl<'a> Binaries<'a> {
         (result == vk::Result::SUCCESS && all_there && count > 0).then_some(binaries)
     }
 
-    /// Everything in them, as an artifact's payload.
+    /// The data of all binaries, as an artifact's payload.
     fn payload(&self, cost: Duration) -> Option<Vec<u8>> {
         let get = self.device.table.get_pipeline_binary_data?;
         let mut listed = memory::room(self.handles.len())?;

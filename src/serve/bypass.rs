@@ -55,8 +55,8 @@ pub fn count_bypassed(device: &Device, refusal: Refusal) {
     }
 }
 
-/// What nobody expected is told once a process: two lines a pipeline get read as the cause of crashes. What
-/// this version leaves to the driver by design is told to whoever asks.
+/// Logs an unexpected reason once in a process: two lines for each pipeline would be read as the cause of crashes. A
+/// reason that this version leaves to the driver by design is logged at a level that has to be asked for.
 fn log_bypass(Refusal { reason, s_type }: Refusal) {
     static TOLD: AtomicBool = AtomicBool::new(false);
     let mut name = reason.name().to_owned();

@@ -39,7 +39,7 @@ enum Source<'a> {
 enum Outcome {
     /// The artifact is queued.
     Recorded,
-    /// There is none.
+    /// The pipeline leaves no artifact.
     Unrecorded,
     /// The artifact that the driver has refused was of use after all. It has been counted.
     MadeOfRefused,
@@ -63,7 +63,7 @@ pub unsafe fn compile<I: CreateInfo>(request: &Request<'_, I>, artifact: Artifac
     answer
 }
 
-/// The same for a call that may not compile: what the driver has is recorded where that is free.
+/// [`compile`] for a call that may not compile: what the driver has is recorded where that is free.
 ///
 /// # Safety
 /// As [`compile`].
@@ -183,9 +183,9 @@ unsafe fn call_and_record<I: CreateInfo>(
 /// A pipeline that the driver has made for the program.
 struct Made {
     pipeline: vk::Pipeline,
-    /// What it would take undisturbed.
+    /// The time that the compile would take on a machine that nothing else keeps busy.
     cost: Duration,
-    /// It may have been compiled.
+    /// Whether the driver may have compiled the pipeline: the call did not forbid it.
     compiled: bool,
     /// The call could be changed so that binaries are captured.
     captures: bool,

@@ -41,11 +41,11 @@ pub trait CreateInfo: Copy {
         pipeline: &mut vk::Pipeline,
     ) -> vk::Result;
 
-    /// The old flags.
+    /// The create info's own flags, of 32 bits; VkPipelineCreateFlags2CreateInfoKHR overrides them.
     fn flags_mut(&mut self) -> &mut vk::PipelineCreateFlags;
-    /// The chain.
+    /// The head of the pNext chain.
     fn p_next(&self) -> *const c_void;
-    /// The same, to be changed.
+    /// The head of the pNext chain, to be replaced.
     fn p_next_mut(&mut self) -> &mut *const c_void;
     /// The base pipeline's handle and index.
     fn base_mut(&mut self) -> (&mut vk::Pipeline, &mut i32);

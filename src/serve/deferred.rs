@@ -45,24 +45,24 @@ const COPIES_LIMIT: usize = 8 << 20;
 /// What became of one create info before the driver is asked to compile.
 #[derive(Default)]
 struct Attempt {
-    /// The pipeline that was had at once.
+    /// The pipeline, if a source had it without a compile.
     had: Option<Served>,
     /// Its key and its shaders, where it could be described.
     key: Option<(Key, ShaderSet)>,
-    /// What it is remembered as, where it is a library.
+    /// What the pipeline is remembered as, where it is a library.
     library: Option<LibraryObject>,
     /// How often in a row the driver has refused its artifacts.
     refusals: u8,
     /// No cache of the layer's may be passed.
     untouched: bool,
-    /// The driver was asked for it with the program's own call, or cannot have it: a cache of the layer's hides
-    /// nothing.
+    /// The driver was asked for the pipeline with the program's own call, or cannot have it: a cache of the layer's
+    /// in the place of the program's hides nothing.
     asked: bool,
     /// The stash knows that the driver has answered it with an error.
     failed_before: bool,
-    /// Why it must bypass.
+    /// Why the create info goes to the driver unchanged.
     refusal: Option<Refusal>,
-    /// It names a stage by identifier only.
+    /// The create info names a stage by its identifier only.
     by_identifier: bool,
     /// The program's structure for creation feedback.
     feedback: Option<NonNull<Feedback>>,
@@ -167,7 +167,7 @@ unsafe fn without_compiling(call: &Call<'_, Info<'_>>, base: impl FnOnce(usize) 
     attempt
 }
 
-/// The same for a request. `tried` is what is known of it already.
+/// [`without_compiling`] for a described pipeline. `tried` is what is known of it already.
 ///
 /// # Safety
 /// The request's create info is valid.
@@ -458,7 +458,8 @@ fn finish(device: &Device, deferred_call: DeferredCall, result: vk::Result) {
     // SAFETY: NULL, or a cache of the layer's that the driver is done with.
     unsafe { device.caches.data.destroy(cache) };
     if let Some(passed) = passed.as_ref().filter(|_| cache.is_null()) {
-        // Who asked for its data meanwhile has an answer without what the driver has put in since.
+        // A program that read the cache's data during the call has data without what the driver has added
+        // since.
         passed.mark_filled();
     }
     let count = elements.len();

@@ -23,7 +23,7 @@ use vkstash_model::tried::Said;
 /// Why the driver's caches give no pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nothing {
-    /// They do not have it.
+    /// The driver's caches do not have the pipeline.
     NotThere,
     /// The driver answers the call with an error, and would answer the program's own call so.
     Error,

@@ -102,7 +102,7 @@ pub struct StoredModules<'a> {
 }
 
 impl<'a> StoredModules<'a> {
-    /// None yet: nothing is allocated until a stage needs one.
+    /// No modules yet: nothing is allocated until a stage needs one.
     pub fn new(device: &'a Device) -> StoredModules<'a> {
         StoredModules { device, modules: SmallVec::new(), stages: SmallVec::new(), lacking: false }
     }

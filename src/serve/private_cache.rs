@@ -62,7 +62,7 @@ impl<'a> PrivateCache<'a> {
         (result == vk::Result::SUCCESS).then_some(())
     }
 
-    /// Everything in it, behind `prefix`.
+    /// The cache's data, behind `prefix`.
     pub fn data_behind(&self, prefix: &[u8]) -> Result<Vec<u8>, NoData> {
         // SAFETY: a live cache that only this thread uses.
         unsafe { self.device.caches.data.read(self.handle, prefix) }

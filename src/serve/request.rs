@@ -18,7 +18,7 @@ pub struct DescribedPipeline<'a> {
     pub recipe: &'a [u8],
     /// What the recipe names by digest.
     pub parts: Parts,
-    /// What its shaders are.
+    /// The shaders of the pipeline.
     pub shaders: ShaderSet,
     /// The identities of SPIR-V inside its stages.
     pub inline: InlineModules,
@@ -52,7 +52,7 @@ impl<'a> DescribedPipeline<'a> {
         Ok(DescribedPipeline { key, recipe: buffer, parts, shaders, inline: scratch.inline, traits })
     }
 
-    /// What it is remembered as where it is a library.
+    /// What the pipeline is remembered as where it is a library.
     pub fn library(&self) -> Library {
         Library { key: self.key, traits: self.traits }
     }
@@ -62,7 +62,7 @@ impl<'a> DescribedPipeline<'a> {
 pub struct Request<'a, I> {
     /// The call.
     pub call: Call<'a, I>,
-    /// What it is about.
+    /// The description of the pipeline that the call creates.
     pub pipeline: &'a DescribedPipeline<'a>,
 }
 

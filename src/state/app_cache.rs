@@ -62,7 +62,8 @@ pub struct AppCache {
     fills: AtomicU32,
     /// The pending entries, and the companion cache.
     pub beside: Beside,
-    /// The same by its bytes, as far as the program has asked where its pipelines come from.
+    /// The artifacts of the pending entries, by their bytes, as far as the program has asked where its pipelines come
+    /// from.
     pub blobs: Blobs,
     /// What the driver's object may have.
     pub filled: Filled,
@@ -142,13 +143,14 @@ impl AppCache {
         }
     }
 
-    /// The pending entries have changed: whoever reads the new version finds them.
+    /// The pending entries have changed: a reader of the new version finds them.
     pub fn change_pending(&self) {
         self.pending_changes.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// The same for a pipeline that was compiled through a cache of the layer's: the driver would have kept it in
-    /// the program's cache, so it is kept here, and the answer is complete even if nothing can be written.
+    /// Adds the pending entry of a pipeline that was compiled through a cache of the layer's: the driver would have
+    /// kept it in the program's cache, so its data is kept here, and the answer is complete even if nothing can be
+    /// written.
     pub fn add_pending_compiled(&self, key: &Key, shaders: &ShaderSet, blob: &[u8]) {
         // No room: then there is what the stash keeps.
         if let Some(kept) = Kept::compiled(blob) {

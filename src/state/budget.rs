@@ -43,7 +43,7 @@ impl Deref for Kept {
 pub struct Room(#[expect(dead_code, reason = "given back when it is dropped")] Taken);
 
 impl Room {
-    /// In companion caches.
+    /// Takes room for the bytes of companion caches.
     pub fn in_companions(bytes: usize) -> Option<Room> {
         COMPANIONS.take(bytes).map(Room)
     }

@@ -21,9 +21,9 @@ thread_local!(static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new())
 /// Why a cache gives no data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoData {
-    /// It holds no pipeline, or not one of this device.
+    /// The cache holds no pipeline, or its data is not of this device.
     Empty,
-    /// It could not be read.
+    /// The cache's data could not be read.
     Unreadable,
 }
 
@@ -40,7 +40,7 @@ pub struct CacheData {
 }
 
 impl CacheData {
-    /// Of this device.
+    /// The commands and the header of this device's cache data.
     pub fn new(
         device: vk::Device,
         table: &DeviceTable,

@@ -23,9 +23,9 @@ use vkstash_store::format::record::Key;
 pub struct Element {
     /// Its key and its shaders, where it could be described.
     pub key: Option<(Key, ShaderSet)>,
-    /// What it is remembered as, where it will be a library.
+    /// What the pipeline is remembered as, where it will be a library.
     pub library: Option<LibraryObject>,
-    /// It was counted as bypassed.
+    /// The pipeline was counted as bypassed.
     pub bypassed: bool,
     /// The stash knows that the driver has answered it with an error.
     pub failed_before: bool,
@@ -86,7 +86,7 @@ pub enum Taken {
     Over(DeferredCall),
     /// Another call is under way in the same operation.
     Another,
-    /// Somebody else has been told before.
+    /// Another thread was told of the end of this call before.
     Gone,
 }
 

@@ -12,7 +12,7 @@ pub struct DeviceStructure {
     pub s_type: vk::StructureType,
     /// Its size in bytes in this process.
     pub size: usize,
-    /// How many VkBool32 it consists of; 0 where it holds something else.
+    /// How many VkBool32 the structure consists of behind its header; 0 where it has other members.
     pub switches: usize,
     name: Name,
 }
@@ -61,7 +61,7 @@ pub fn find(s_type: vk::StructureType) -> Option<&'static DeviceStructure> {
 }
 
 const TABLE: &[DeviceStructure] = &[
-    // Not made of switches.
+    // Structures that have members other than VkBool32.
     row::<vk::DeviceDeviceMemoryReportCreateInfoEXT<'_>>(0),
     row::<vk::DeviceDiagnosticsConfigCreateInfoNV<'_>>(0),
     row::<vk::DeviceGroupDeviceCreateInfo<'_>>(0),

@@ -124,7 +124,7 @@ pub fn instance_resolver(
     move |name| unsafe { next(instance, name.as_ptr().cast::<c_char>()) }
 }
 
-/// The same for a device.
+/// Resolves device commands of the next layer by its vkGetDeviceProcAddr.
 pub fn device_resolver(
     next: vk::PFN_vkGetDeviceProcAddr,
     device: vk::Device,

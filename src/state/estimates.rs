@@ -96,9 +96,10 @@ pub struct Estimate {
     seed_us: u32,
 }
 
-/// So many questions in a row may bring nothing. One that does makes good for two that do not.
+/// So many questions in a row may bring nothing. One question that does bring something makes good for two that do
+/// not.
 const MOST: i32 = 8;
-/// Then it is asked once in so many times.
+/// After so many questions in vain the driver is asked once in so many times.
 const SAMPLE: u32 = 64;
 /// Questions in vain that take so many microseconds are dear, beside compiles of one or two milliseconds.
 const DEAR_US: u32 = 300;

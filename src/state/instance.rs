@@ -19,7 +19,7 @@ use vkstash_store::base::util::lock;
 pub struct Instance {
     /// The handle that this layer gave out.
     pub handle: vk::Instance,
-    /// Nothing but passing through: switched off, or elevated.
+    /// The layer passes every call on: it is switched off, or the process is elevated.
     pub inert: bool,
     /// The next layer's look-up.
     pub next: vk::PFN_vkGetInstanceProcAddr,
@@ -33,7 +33,7 @@ pub struct Instance {
     pub config: Config,
     /// Core 1.1 or VK_KHR_get_physical_device_properties2.
     pub properties2: bool,
-    /// It was created with an allocator of the program's.
+    /// The instance was created with an allocator of the program's.
     pub has_allocator: bool,
     /// Debug messengers of the program.
     pub messengers: Messengers,
@@ -49,12 +49,12 @@ pub struct Instance {
 pub struct Messengers(AtomicU32);
 
 impl Messengers {
-    /// The program creates one.
+    /// Counts a messenger or a callback that the program creates.
     pub fn add(&self) {
         self.0.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// It is gone.
+    /// Takes back a messenger or a callback that the program has destroyed.
     pub fn remove(&self) {
         let less = |count: u32| count.checked_sub(1);
         // An error: the program destroys what it has not created.
@@ -70,11 +70,11 @@ impl Messengers {
 /// How a physical device offers pipelineCreationCacheControl.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CacheControl {
-    /// Not at all, or the program's instance cannot reach it.
+    /// The device lacks the feature, or the program's instance cannot reach it.
     None,
     /// As a feature of Vulkan 1.3.
     Core,
-    /// By VK_EXT_pipeline_creation_cache_control.
+    /// The feature of VK_EXT_pipeline_creation_cache_control.
     Extension,
 }
 
@@ -92,7 +92,7 @@ pub struct PhysicalDevice {
     pub emulates: bool,
     /// The driver has VK_KHR_pipeline_binary, and what it needs can be had.
     pub pipeline_binaries: bool,
-    /// It lists VK_KHR_pipeline_binary.
+    /// The driver lists VK_KHR_pipeline_binary.
     pub lists_binaries: bool,
     /// What vkEnumerateDeviceExtensionProperties lists without the layer. None: it was not asked for, or cannot be listed.
     pub listed: Option<Vec<vk::ExtensionProperties>>,
@@ -170,7 +170,7 @@ impl Known<'_> {
         self.listed.iter().any(|listed| listed.extension_name_as_c_str() == Ok(name))
     }
 
-    /// By the extension, or from this version on.
+    /// Whether the device has what the extension offers: it lists the extension, or has this version of Vulkan.
     fn has(&self, name: &CStr, version: u32) -> bool {
         self.api_version >= version || self.lists(name)
     }

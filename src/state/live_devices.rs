@@ -44,7 +44,7 @@ enum Registered {
 /// [`Objects`]: crate::state::objects::Objects
 type Registry = Vec<(usize, Registered)>;
 static DEVICES: ArcSwapOption<Registry> = ArcSwapOption::const_empty();
-/// Who owns the devices; touched only when one is created or destroyed, and in exit handlers.
+/// The strong references to the devices; touched only when one is created or destroyed, and in exit handlers.
 static OWNERS: PerProcess<Owners> = PerProcess::empty();
 
 type Owners = Mutex<BTreeMap<usize, Entry>>;
@@ -202,7 +202,7 @@ pub unsafe fn find(handle: vk::Device) -> Option<Found> {
 /// # Safety
 /// As [`find`].
 pub unsafe fn find_within(uncancelled: &Uncancelled, handle: vk::Device) -> Option<Found> {
-    // Every hook begins with it, and has nothing to fall back on before.
+    // Every hook begins with this look-up, and has no driver command to fall back on before it.
     // SAFETY: `handle` is live, so its dispatch key can be read; the program destroys it only when the hook
     // has dropped what was found.
     let look_up = || unsafe {

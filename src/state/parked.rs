@@ -45,9 +45,9 @@ pub struct Finished {
 pub enum MadeOf {
     /// An artifact of so many bytes.
     Artifact {
-        /// Its length.
+        /// The artifact's length in bytes.
         bytes: u64,
-        /// Where it was.
+        /// The part of the stash that had the artifact.
         source: Source,
     },
     /// What the driver had in its own caches.
@@ -55,7 +55,7 @@ pub enum MadeOf {
         /// The bytes of the artifact that the stash has of it. Without one, only a call without a cache may get it.
         kept: Option<u64>,
     },
-    /// It was compiled.
+    /// The pipeline was compiled in the background.
     Compile,
 }
 
@@ -102,15 +102,15 @@ pub struct Parked {
     begin: OnceLock<Begin>,
     /// The program has created a shader module or a pipeline.
     has_created: AtomicBool,
-    /// Nothing is added any more.
+    /// No pipeline is parked any more.
     closed: AtomicBool,
 }
 
-/// Nothing is made ahead on this device.
+/// No pipeline is made ahead on this device.
 const NO_WORK: u8 = 0;
-/// There may be a plan later, or a whole one.
+/// A plan may follow, or a whole one.
 const EXPECTED: u8 = 1;
-/// There will be no other plan than there is.
+/// The plan that there is stays the last one.
 const SETTLED: u8 = 2;
 
 /// Whom a pipeline is made for.
@@ -133,7 +133,7 @@ struct Entry {
 enum Progress {
     /// A worker makes it, since then; usually that takes so long.
     Making { since: Instant, usual: Duration },
-    /// Nobody has taken it.
+    /// The pipeline waits for a request.
     Finished(Finished),
     /// The worker could not make it, it was taken, or the program has stopped waiting for it.
     Over,
@@ -166,7 +166,7 @@ impl Parked {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// Who makes more of the plan once the program has taken half of what waited.
+    /// Sets the callback that makes more of the plan once the program has taken half of what waited.
     pub fn refill_with(&self, refill: Refill) {
         // A device has one.
         let _ = self.refill.set(refill);
@@ -183,7 +183,7 @@ impl Parked {
             }
         }
         let place = if is_whole { &self.whole_plan } else { &self.plan };
-        // There is one of each.
+        // A device has one plan of each kind, so this is set once.
         let _ = place.set(plan);
         if is_whole {
             self.outlook.store(SETTLED, Ordering::Relaxed);
@@ -197,7 +197,7 @@ impl Parked {
         self.outlook.store(EXPECTED, Ordering::Relaxed);
     }
 
-    /// There will be no other one than there is.
+    /// Notes that the plan that there is stays the last one.
     pub fn expect_no_plan(&self, counters: &Counters) {
         let mut asked = lock(&self.asked);
         self.outlook.store(SETTLED, Ordering::Relaxed);
@@ -426,7 +426,7 @@ impl Parked {
         }
     }
 
-    /// The end of an entry: whoever gets the pipeline here owns it.
+    /// Ends an entry: the thread that gets the pipeline here owns it.
     fn end(&self, progress: &mut Progress) -> Option<Finished> {
         match std::mem::replace(progress, Progress::Over) {
             Progress::Finished(finished) => {
@@ -607,7 +607,7 @@ mod tests {
         parked.expect_plan();
         parked.note_request(&[2; 32], &NOBODY);
         parked.follow(plan(4), false, &NOBODY);
-        // Of the second one the first plan knows nothing.
+        // The first plan has no key 6.
         [3, 6].iter().for_each(|&key| parked.note_request(&[key; 32], &NOBODY));
         assert_eq!(next(&parked), [0, 1]);
         parked.follow(plan(8), true, &NOBODY);

@@ -75,7 +75,8 @@ impl Instance {
         Instance::with_allocator(options, None)
     }
 
-    /// The same with allocation callbacks. It cannot be dropped, because the callbacks would be needed again.
+    /// [`Instance::new`] with allocation callbacks. The instance is never destroyed, because that would need the
+    /// callbacks again.
     pub fn with_allocator(
         options: &InstanceOptions,
         allocator: Option<&vk::AllocationCallbacks<'_>>,

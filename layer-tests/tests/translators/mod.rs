@@ -128,7 +128,7 @@ impl Client<'_> {
         self.run_in(&self.env, &self.plan)
     }
 
-    /// The same client on the same driver, without the layer.
+    /// Runs the client on this driver without the layer.
     fn alone(&self) -> Run<Seen> {
         self.run_in(&self.env.clone().without_layer(), &self.plan)
     }

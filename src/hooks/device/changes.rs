@@ -41,7 +41,7 @@ pub struct Wanted {
     /// Artifacts may be made of pipeline binaries: the device's digest holds all that its chain says. A driver must
     /// use a binary, so one of another device is a wrong pipeline (contract 5.5).
     pub hashed: bool,
-    /// Who will answer for identifiers.
+    /// Whether the driver or the layer answers for shader module identifiers, if the program enabled them.
     pub identifiers: IdentifierMode,
 }
 
@@ -70,7 +70,7 @@ pub unsafe fn calls_back(info: &vk::DeviceCreateInfo<'_>) -> bool {
 }
 
 impl Wanted {
-    /// Reads it.
+    /// Reads what the create info asks for.
     ///
     /// # Safety
     /// `info` is a valid VkDeviceCreateInfo.
@@ -149,13 +149,13 @@ const IDENTIFIER_FEATURES: vk::StructureType =
 
 /// The create info that goes down.
 pub struct Changed<'a> {
-    /// The copy.
+    /// The changed copy of the create info.
     pub info: vk::DeviceCreateInfo<'a>,
     names: SmallVec<[*const c_char; 64]>,
 }
 
 impl<'a> Changed<'a> {
-    /// Nothing is changed yet.
+    /// A copy of the create info, in which nothing is changed yet.
     pub fn new(info: &vk::DeviceCreateInfo<'a>) -> Changed<'a> {
         Changed { info: *info, names: SmallVec::new() }
     }

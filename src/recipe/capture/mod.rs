@@ -98,7 +98,7 @@ pub struct Scratch {
 
 /// A pipeline as it was captured.
 pub struct Captured<'a> {
-    /// Everything that decides it.
+    /// Everything that decides what the driver makes.
     pub recipe: Recipe<'a>,
     /// What has to be known of it where it is a library.
     pub traits: LibraryTraits,

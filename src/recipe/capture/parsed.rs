@@ -19,7 +19,7 @@ pub struct Parsed<'a> {
     pub bind_point: vk::PipelineBindPoint,
     /// The effective flags: those of VkPipelineCreateFlags2CreateInfoKHR replace the member (contract 3.4).
     pub flags: u64,
-    /// They stand in that structure.
+    /// Whether the flags are those of VkPipelineCreateFlags2CreateInfoKHR.
     pub flags2: bool,
     /// The subsets of state that the create info provides by itself; all of them where it is not of graphics.
     pub subsets: Subsets,

@@ -62,7 +62,7 @@ pub struct Naming {
 }
 
 impl Naming {
-    /// Of these stages.
+    /// How these stages name their code.
     ///
     /// # Safety
     /// Valid stages of a create info whose stages may be read (contract 6).

@@ -42,7 +42,7 @@ impl<I> Rebuilt<'_, I> {
 pub struct List<T> {
     /// How many elements.
     pub count: u32,
-    /// The first one.
+    /// The first element.
     pub pointer: *const T,
 }
 

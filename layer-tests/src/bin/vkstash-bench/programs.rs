@@ -36,7 +36,7 @@ impl Side {
     }
 }
 
-/// The same runs with and without the layer.
+/// Runs of one program, with and without the layer in turn.
 #[derive(Default)]
 struct Pairs {
     with: Side,
@@ -243,7 +243,7 @@ fn one_user(
     Ok(())
 }
 
-/// Who comes first alternates, because the machine changes with time.
+/// Runs both, with and without the layer. The order alternates between rounds, because the machine changes with time.
 fn both(
     round: usize,
     with: &mut User,

@@ -52,7 +52,7 @@ impl Side {
     }
 }
 
-/// The same runs with and without the layer.
+/// Runs of one client, with and without the layer in turn.
 #[derive(Default)]
 struct Pairs {
     with: Side,

@@ -107,7 +107,7 @@ impl Full {
     }
 }
 
-/// One change.
+/// A change of one member of a create info.
 pub struct Change {
     pub name: &'static str,
     /// Another value, whatever it was.

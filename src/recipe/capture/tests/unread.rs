@@ -184,7 +184,7 @@ fn blend_attachments_where_all_of_them_is_dynamic() {
     let four = [three[0], three[1], three[2], D::COLOR_BLEND_ADVANCED_EXT];
     assert_eq!(of(&three, false, forbidden()), of(&three, false, ones()));
     assert_eq!(of(&four, true, forbidden()), of(&four, true, ones()));
-    // With advanced blending three are not enough: then the array is read.
+    // With advanced blending three dynamic states do not cover the attachments: the array is read.
     let attachment =
         vk::PipelineColorBlendAttachmentState { color_blend_op: vk::BlendOp::MAX, ..Default::default() };
     assert_ne!(of(&three, true, place_one(attachment)), of(&three, true, place(&[Default::default()])));
