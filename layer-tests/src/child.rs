@@ -250,9 +250,9 @@ pub struct Outcome {
     step: String,
     /// Exit status or signal.
     pub status: ExitStatus,
-    /// It had to be killed.
+    /// The process hung, and had to be killed.
     pub hung: bool,
-    /// Its answer; null if there is none.
+    /// The step's answer; null if there is none.
     pub value: Value,
     /// Its standard error.
     pub stderr: String,

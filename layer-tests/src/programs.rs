@@ -20,7 +20,7 @@ use crate::report::Reports;
 /// A program that hangs is killed after this time. No test measures with it.
 const PATIENCE: Duration = Duration::from_secs(1800);
 
-/// One of the programs.
+/// A program that is run with and without the layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Program {
     /// A small program over the wgpu crate.
@@ -55,7 +55,7 @@ pub enum Program {
     Zink,
 }
 
-/// All of them, in the order of the table.
+/// All programs, in the order of the table in the documentation.
 pub const ALL: [Program; 15] = [
     Program::Wgpu,
     Program::WgpuCache,
@@ -284,7 +284,7 @@ impl Program {
                         .map(str::to_owned)
                         .to_vec();
                 if *env.driver() == Driver::Lavapipe {
-                    // It uses a CPU driver only on request.
+                    // mpv uses a CPU driver only on request.
                     command.push("--vulkan-device=@DEVICE@".into());
                 }
                 // Options that need more shaders than the default.
@@ -314,7 +314,7 @@ impl Program {
             Program::Llama => &[("GGML_VK_VISIBLE_DEVICES", "0")],
             Program::Gtk => &[("GDK_BACKEND", "x11")],
             Program::Qt => &[("QSG_RHI_BACKEND", "vulkan"), ("QT_QPA_PLATFORM", "xcb")],
-            // It uses a CPU driver only on request.
+            // zink uses a CPU driver only on request.
             Program::Zink => &[("MESA_LOADER_DRIVER_OVERRIDE", "zink"), ("LIBGL_ALWAYS_SOFTWARE", "1")],
             _ => &[],
         }

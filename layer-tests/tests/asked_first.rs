@@ -188,7 +188,8 @@ fn questions_in_vain_are_remembered_by_the_next_run_until_one_is_not() {
 fn what_only_the_driver_has_is_not_compiled_after_questions_in_vain() {
     scenario(STEPS, |scenario| {
         for (version, who) in [(1, "stash"), (2, "driver")] {
-            // Neither driver is recorded for nothing.
+            // On neither driver may the call that records stand in for the question
+            // (`Policy::free_recording`).
             for id in [4, 5] {
                 let version = 10 * id + version;
                 let env = on(scenario, json!({ "driver_id": id, "driver_version": version }));

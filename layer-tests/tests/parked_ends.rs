@@ -49,7 +49,7 @@ fn until_all_is_made() {
     until("workers make everything", || waiting::tasks(Path::new(&trace), "park") > COUNT as usize);
 }
 
-/// With a trace of its own.
+/// `env` with a trace file of its own.
 fn traced(scenario: &Scenario, env: &Env, name: &str) -> Env {
     env.clone().var("VKSTASH_TRACE", scenario.folder().join(name))
 }

@@ -299,7 +299,7 @@ programs! {
     qt_quick: Qt,
 }
 
-/// Not on RADV, where its pipelines depend on its own threads.
+/// zink, but not on RADV, where its pipelines depend on its own threads.
 mod zink {
     use super::*;
 
@@ -309,7 +309,7 @@ mod zink {
     }
 }
 
-/// Not on lavapipe, where it takes too long.
+/// llama.cpp, but not on lavapipe, where it takes too long.
 mod llama {
     use super::*;
 

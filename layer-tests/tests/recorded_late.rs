@@ -285,7 +285,7 @@ fn a_program_may_end_at_once_or_be_killed_and_the_next_run_records_the_rest() {
         let mut slow = driver(scenario, NVIDIA);
         slow["disk_entry_beside_us"] = json!(20_000);
         let env = warm(scenario, slow, &work);
-        // At once: no worker has come to anything.
+        // The next run starts at once: no worker has recorded anything yet.
         let at_once = run(scenario, &env, &work, "");
         assert_eq!(counts(&at_once, ["left_to_workers"]), [LATE], "{:?}", at_once.reports.counters());
         assert!(at_once.value["after_end"].as_u64().unwrap() <= 1, "{}", at_once.value);

@@ -150,7 +150,7 @@ impl Recorder {
         let Some(stored) = device.stored().filter(|_| device.slow_hits.are_recorded()) else {
             return Next::Nothing;
         };
-        // The guard file is read before the gate, so that no thread waits at the gate for the disk.
+        // The guard file is waited for here, so that no worker waits for the disk behind the gate.
         if !stored.device.is_guarded() {
             return Next::Later(now);
         }

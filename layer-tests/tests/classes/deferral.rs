@@ -412,7 +412,7 @@ fn a_call_that_must_be_changed_for_the_driver_is_made_without_its_operation() {
             let ended = scenario.run_ok::<Value>("named", &env, &input);
             assert_eq!(ended.value, made, "{input}");
         }
-        // Nobody has the second one, which keeps nobody from the first one.
+        // No source has the second pipeline, which does not keep the first one from being found.
         let env = scenario.on(Driver::Test(without_identifiers)).unwrap();
         let both = json!({ "by_module": true, "by_identifier": true, "another": true });
         let refused = vk::Result::PIPELINE_COMPILE_REQUIRED.as_raw();

@@ -30,7 +30,7 @@ use vkstash_store::stash::open::Stash;
 use super::rig::Rig;
 use super::{conversions, libraries, ray_tracing, state};
 
-/// Of the portable part.
+/// The records of the portable part.
 struct Records(BTreeMap<(u16, Key), Vec<u8>>);
 
 impl Records {

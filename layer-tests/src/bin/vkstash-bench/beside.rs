@@ -15,7 +15,7 @@ pub(crate) struct Beside {
 const STEPS: u64 = 4096;
 
 impl Beside {
-    /// So many threads.
+    /// Starts so many threads that compute beside the measured program.
     pub(crate) fn start(count: usize) -> Beside {
         let (is_over, turns) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let compute = || {
@@ -40,7 +40,7 @@ impl Beside {
 impl Drop for Beside {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
-        // They cannot panic.
+        // The threads cannot panic.
         self.threads.drain(..).for_each(|thread| _ = thread.join());
     }
 }

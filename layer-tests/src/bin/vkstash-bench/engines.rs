@@ -15,7 +15,7 @@ use crate::table::{Figure, Table};
 /// What an engine finds in a run.
 const RUNS: [&str; 3] = ["first run", "second run", "its own files lost"];
 
-/// With the layer, and without it. One element for each round.
+/// Times with the layer, and without it. One element for each round.
 type Pairs = [Vec<Spent>; 2];
 
 /// One table for a cold disk cache of the driver, and one for a warm one.

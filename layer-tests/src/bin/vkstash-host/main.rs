@@ -79,7 +79,7 @@ unsafe extern "C" {
     static environ: *const *mut c_char;
 }
 
-/// In the C library's place, for all libraries of this process.
+/// `getenv` in the place of the C library's, for all libraries of this process.
 ///
 /// # Safety
 /// `name` is a NULL-terminated string; nobody changes the environment meanwhile.
