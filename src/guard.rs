@@ -26,7 +26,7 @@ pub fn guard_within<R>(
     })
 }
 
-/// Runs work that nobody waits for. False: it panicked.
+/// Runs work that no thread waits for. False: it panicked.
 pub fn contained(work: &'static str, body: impl FnOnce()) -> bool {
     // The thread may be one of the program's, as in `guard`.
     let _uncancelled = signals::Uncancelled::begin();

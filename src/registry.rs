@@ -20,7 +20,7 @@ pub struct Structure {
 }
 
 impl Structure {
-    /// Whether it may extend one of these.
+    /// Whether the structure may extend one of these.
     pub fn extends_any(&self, others: &BTreeSet<&str>) -> bool {
         self.extends.iter().any(|extended| others.contains(extended.as_str()))
     }
@@ -140,7 +140,7 @@ impl Registry {
         registry
     }
 
-    /// Whether it has a structure of this name.
+    /// Whether the registry has a structure of this name.
     pub fn knows(&self, name: &str) -> bool {
         self.aliases.contains_key(name) || self.structures.iter().any(|structure| structure.name == name)
     }

@@ -87,7 +87,7 @@ impl Counters {
         }
     }
 
-    /// Whether somebody listens.
+    /// Whether a listener is set.
     pub fn has_listener(&self) -> bool {
         self.listener.get().is_some()
     }

@@ -189,8 +189,8 @@ impl Program {
         found.unwrap_or("unknown").to_owned()
     }
 
-    /// Whether it creates the same pipelines in each run: a program that is ended by a signal may not create all of
-    /// them.
+    /// Whether the program creates the same pipelines in each run: a program that is ended by a signal may not create
+    /// all of them.
     pub fn ends_by_itself(self) -> bool {
         self.end().is_none()
     }
@@ -200,7 +200,7 @@ impl Program {
         !matches!(self, Program::Vkcube | Program::Vkd3dGears | Program::Zink)
     }
 
-    /// Whether it needs a display.
+    /// Whether the program needs a display.
     fn windowed(self) -> bool {
         match self {
             Program::Mpv | Program::Vkcube | Program::Vkd3dTriangle | Program::Vkd3dGears => true,
@@ -210,7 +210,7 @@ impl Program {
         }
     }
 
-    /// Whether it is installed, with what it needs on this driver.
+    /// Whether the program is installed, with what it needs on this driver.
     pub fn find(self, driver: &Driver) -> Result<(), Missing> {
         let mut wanted = vec![(self.package(), self.file())];
         if self.windowed() {
@@ -354,7 +354,8 @@ impl Program {
             words.extend(["env".into(), format!("LD_PRELOAD={}", shim().display())]);
         }
         if self == Program::Ncnn {
-            // It opens the driver that it finds here directly, without the loader; so let it find the loader.
+            // The program opens the driver that it finds here directly, without the loader; so let it find
+            // the loader.
             let manifest = place.join("loader.json");
             let loader = json!({ "library_path": loader_library(), "api_version": "1.3.0" });
             let content = json!({ "file_format_version": "1.0.0", "ICD": loader });

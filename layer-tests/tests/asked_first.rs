@@ -59,7 +59,7 @@ fn refusals(record: &Path) -> usize {
 
 const ALL: u64 = COUNT as u64;
 
-/// RADV, NVIDIA's driver, and one that nobody has measured.
+/// RADV, NVIDIA's driver, and one that was never measured.
 const DRIVERS: [i32; 3] = [3, 4, 99];
 
 #[test]
@@ -188,8 +188,8 @@ fn questions_in_vain_are_remembered_by_the_next_run_until_one_is_not() {
 fn what_only_the_driver_has_is_not_compiled_after_questions_in_vain() {
     scenario(STEPS, |scenario| {
         for (version, who) in [(1, "stash"), (2, "driver")] {
-            // On neither driver may the call that records stand in for the question
-            // (`Policy::free_recording`).
+            // Neither driver's row has `free_recording`, so the call that records does not stand in for a
+            // question.
             for id in [4, 5] {
                 let version = 10 * id + version;
                 let env = on(scenario, json!({ "driver_id": id, "driver_version": version }));

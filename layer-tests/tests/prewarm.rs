@@ -89,7 +89,7 @@ fn after_an_update_of_the_driver_everything_is_served_that_was_prewarmed() {
     });
 }
 
-/// Somebody who installs the layer has a warm driver cache: nothing is compiled before the update that empties it.
+/// A user who installs the layer has a warm driver cache: nothing is compiled before the update that empties it.
 #[test]
 fn after_an_update_of_the_driver_it_is_served_what_only_the_driver_had() {
     on(Driver::Test(json!({})), |scenario, env| {
@@ -516,7 +516,7 @@ fn told_within(input: &Value, work: &Work) -> Value {
     json!({ "child": child })
 }
 
-/// It would have a child that it does not know of, or might be ended.
+/// Such a process would have a child that it does not know of, or might be ended.
 #[test]
 fn nothing_is_started_beside_a_process_that_would_notice_it() {
     scenario(&[("work", work::step), ("told", told)], |scenario| {
@@ -548,7 +548,7 @@ fn nothing_is_started_beside_a_process_that_would_notice_it() {
     });
 }
 
-/// Neither a file that others can write is executed, nor one in a folder of theirs.
+/// Neither a file that other users can write is executed, nor one in a folder that they can write.
 #[test]
 fn a_tool_that_others_can_replace_is_not_started() {
     scenario(&[("work", work::step), ("told", told)], |scenario| {

@@ -23,7 +23,7 @@ const ALL: u64 = COUNT as u64;
 /// The first pipeline goes through the program's cache while that is empty, and is recorded for nothing.
 const LATE: u64 = ALL - 1;
 
-/// VK_DRIVER_ID_MESA_RADV, VK_DRIVER_ID_NVIDIA_PROPRIETARY, and a driver of which nobody has measured anything.
+/// VK_DRIVER_ID_MESA_RADV, VK_DRIVER_ID_NVIDIA_PROPRIETARY, and a driver that was never measured.
 const RADV: u32 = 3;
 const NVIDIA: u32 = 4;
 const UNKNOWN: u32 = 99;

@@ -24,7 +24,8 @@ const FORK_WAITS: Duration = Duration::from_millis(50);
 /// How long a call of the program's that must be alone waits for the driver calls under way. One that takes longer is
 /// waited for only once ([`Place::OVERSTAYS`]).
 pub(super) const CALL_LIMIT: Duration = Duration::from_secs(1);
-/// Time between two looks of a waiting thread. Nobody is woken, so that the program's calls cost nothing.
+/// Time between two looks of a waiting thread. Waiting threads are not woken, so that the program's calls cost
+/// nothing.
 const LOOKS_EVERY: Duration = Duration::from_micros(250);
 
 const SHARDS: usize = 16;
@@ -59,8 +60,8 @@ impl Place {
     const FREE: u32 = 0;
     /// The worker is in a driver: the thread that closes the gate waits for it.
     const INSIDE: u32 = 1;
-    /// Somebody has waited in vain, and nobody does again, but for the end of the process. Once the worker comes back,
-    /// its device is left to the program.
+    /// A thread has waited for the worker in vain, and no other does, except for the end of the process. Once the
+    /// worker comes back, its device is left to the program.
     const OVERSTAYS: u32 = 2;
 
     fn take(&self) -> bool {
@@ -87,7 +88,7 @@ pub(super) struct Gate {
     /// How many keep it closed: forks, and calls of the program's that must be alone.
     closed: AtomicU32,
     ending: AtomicBool,
-    /// Told whether there are workers.
+    /// A flag that says whether there are workers.
     hint: Option<&'static AtomicBool>,
     /// Driver calls since a library was loaded.
     made: AtomicU64,
@@ -144,7 +145,7 @@ thread_local! {
     /// Forks that this thread has under way, and for which it has closed the gate.
     static FORKING: Cell<u32> = const { Cell::new(0) };
     static RUNNING: RefCell<Option<Running>> = const { RefCell::new(None) };
-    /// Told when this worker enters a driver.
+    /// A flag that is set when this worker enters a driver.
     static HAS_ENTERED: OnceCell<Arc<AtomicBool>> = const { OnceCell::new() };
     static SHARD: usize = {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
@@ -342,8 +343,8 @@ impl Gate {
         self.others().any(|place| place.state() != Place::FREE)
     }
 
-    /// From now on nobody enters, until [`Gate::open`] is called as often. Waits for the calls under way, but for those
-    /// that somebody has waited for in vain. False: the time is over.
+    /// From now on no worker enters, until [`Gate::open`] is called as often. Waits for the calls under way, but for
+    /// those that a thread has waited for in vain. False: the time is over.
     pub(super) fn close(&self, limit: Duration) -> bool {
         self.closed.fetch_add(1, Ordering::SeqCst);
         wait_until(limit, || !self.others().any(|place| place.state() == Place::INSIDE))
@@ -360,7 +361,7 @@ impl Gate {
         }
     }
 
-    /// The process ends: from now on nobody enters. Waits for the calls under way. False: the time is over.
+    /// The process ends: from now on no worker enters. Waits for the calls under way. False: the time is over.
     pub(super) fn end(&self, limit: Duration) -> bool {
         self.ending.store(true, Ordering::SeqCst);
         wait_until(limit, || !self.is_entered())

@@ -47,7 +47,7 @@ struct Recorder {
     in_vain: AtomicU32,
 }
 
-/// Those of this process. A forked child records nothing late on its parent's devices.
+/// The recorders of this process. A forked child records nothing late on its parent's devices.
 static RECORDERS: PerProcess<Mutex<Vec<Arc<Recorder>>>> = PerProcess::empty();
 
 fn recorders() -> MutexGuard<'static, Vec<Arc<Recorder>>> {
@@ -155,7 +155,8 @@ impl Recorder {
             return Next::Later(now);
         }
         let Some(hit) = device.slow_hits.take() else { return Next::Nothing };
-        // So that nobody waits for the disk behind the gate, where vkDestroyDevice waits for this worker.
+        // The record is read before the gate: behind it vkDestroyDevice would wait for this worker, and so
+        // for the disk.
         let stored_call = match StoredCall::read(stored, &self.own, &hit.key) {
             Ok(stored_call) => stored_call,
             Err(reason) => {
@@ -357,7 +358,8 @@ impl Producer for AsProducer {
     fn failed(&self) {
         if let Some(device) = self.device() {
             device.count(Count::InternalFailures);
-            // Nobody takes what waits: from now on the program's calls record what they can.
+            // No worker takes the waiting pipelines any more: from now on the program's calls record what
+            // they can.
             device.slow_hits.close();
         }
     }

@@ -28,14 +28,15 @@ use vkstash_store::format::record::{Key, Kind};
 pub enum Way {
     /// From the driver's own caches, which had it in an earlier run, with FAIL_ON_COMPILE_REQUIRED.
     Found {
-        /// What the driver took the last time; zero: not known.
+        /// How long the driver's call took the last time; zero: not known.
         took: Duration,
-        /// What becomes of the bytes.
+        /// Whether the pipeline's cache data is kept.
         bytes: Bytes,
     },
     /// From an artifact, with FAIL_ON_COMPILE_REQUIRED.
     Artifact {
-        /// The driver has taken it before. One that it has not may be what ends the process.
+        /// Whether the driver has taken the artifact before. An artifact that it has not taken may be what ends the
+        /// process.
         is_taken: bool,
     },
     /// Compiled, on a driver that keeps no artifacts: it took so long the last time.
@@ -49,12 +50,12 @@ pub enum Bytes {
     Kept,
     /// The driver is asked with an empty cache, whose data is recorded.
     Recorded,
-    /// There are none. The driver is asked without a cache, and only calls without one get the pipeline.
+    /// The bytes are lost. The driver is asked without a cache, and only calls without one get the pipeline.
     Lost,
 }
 
 impl Way {
-    /// Which calls may get what is made so. Of what the driver may lose they need the bytes.
+    /// Which calls may get a pipeline made in this way. A pipeline that the driver may lose needs its bytes.
     pub fn for_whom(self) -> For {
         match self {
             Way::Found { bytes: Bytes::Lost, .. } => For::CallsWithoutCache,
@@ -91,7 +92,8 @@ pub fn ways(device: &Device, stored: &Stored, key: &Key) -> [Option<Way>; 2] {
     if !device.cache_control() {
         return [None, None];
     }
-    // Of the device's own part alone: what a device with other features has made may need these.
+    // Only an artifact of the device's own part counts: one that a device with other features has made may
+    // need them.
     let is_kept = stored.device.contains(Kind::Artifact, key);
     let found = stored.device.read(Kind::Found, key, &mut record).then(|| payload::found(&record)).flatten();
     let is_free = device.policy.free_recording;

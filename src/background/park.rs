@@ -81,7 +81,7 @@ enum Choice {
 
 type Parkers = Mutex<Vec<Arc<Parker>>>;
 
-/// Those of this process. A forked child makes nothing ahead on its parent's devices.
+/// The parkers of this process. A forked child makes nothing ahead on its parent's devices.
 static PARKERS: PerProcess<Parkers> = PerProcess::empty();
 
 fn parkers() -> MutexGuard<'static, Vec<Arc<Parker>>> {
@@ -248,7 +248,7 @@ impl Parker {
         self.release(device, &device.parked.give_up());
     }
 
-    /// Destroys pipelines that nobody has asked for.
+    /// Destroys pipelines that the program has not asked for.
     fn release(&self, device: &Device, unasked: &[Finished]) {
         let Some(destroy) = device.table.destroy_pipeline else { return };
         for finished in unasked {
@@ -337,7 +337,8 @@ impl Parker {
             plan.give_back(key);
             ControlFlow::Break(Some(LOOKS_AGAIN))
         };
-        // Nobody waits at the gate for the disk, and so that vkDestroyDevice need not, nobody behind it.
+        // The guard file is waited for before the gate: otherwise vkDestroyDevice would wait for the disk as
+        // well.
         if !stored.device.is_guarded() {
             return later();
         }

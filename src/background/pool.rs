@@ -64,7 +64,7 @@ pub trait Producer: Send + Sync {
     fn failed(&self) {}
 }
 
-/// Whose tasks they are: one for each device.
+/// The owner of tasks: there is one for each device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Owner(u64);
 
@@ -420,7 +420,7 @@ impl Shared {
         }
     }
 
-    /// Wakes or starts a worker for a new task. Gives tasks that nobody can run.
+    /// Wakes or starts a worker for a new task. Returns tasks that no worker can run.
     #[must_use]
     fn staff(self: &Arc<Shared>, state: &mut State) -> Vec<Taken<Box<dyn Task>>> {
         let running = state.workers.len();

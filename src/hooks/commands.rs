@@ -156,7 +156,7 @@ fn device_command(name: &CStr) -> vk::PFN_vkVoidFunction {
     }
 }
 
-/// Hooked only on a device that can have pipeline libraries: nobody else pays for the look-up.
+/// Hooked only on a device that can have pipeline libraries, so that no other device pays for the look-up.
 const DESTROY_PIPELINE: &[u8] = b"vkDestroyPipeline";
 
 /// Hooked only on a device whose identifiers are the layer's.

@@ -84,7 +84,7 @@ pub enum NotStarted {
     /// The program may be ended for what the tool's workers use.
     #[error("little is left of the memory of this process's control group")]
     LittleMemory,
-    /// It waits for all processes of a game, and shows it as running until they have ended.
+    /// Steam waits for all processes of a game, and shows the game as running until they have ended.
     #[error("Steam waits for all that a game has started")]
     Steam,
     /// Where this library is cannot be told.

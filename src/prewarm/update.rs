@@ -60,7 +60,7 @@ pub fn consider(device: &Device) {
 }
 
 /// Starts the thread if there is something to take. Without a thread nothing is done. It calls no driver, and the
-/// library stays in memory: nobody waits for it.
+/// library stays in memory: no thread waits for it.
 fn start() {
     let mut looks = looks();
     if !looks.is_running && !looks.waiting.is_empty() {

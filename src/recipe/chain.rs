@@ -108,7 +108,7 @@ pub unsafe fn scan_plain<'a>(p_next: *const c_void) -> Result<Extensions<'a>, Re
     unsafe { scan(p_next, |_| Ok(Special::Foreign)) }
 }
 
-/// A chain in which nothing belongs that could matter: what is plain refuses as well, for nobody would hash it.
+/// Refuses a chain with any structure that could matter, plain ones too: no recipe would have them.
 ///
 /// # Safety
 /// As [`scan`].

@@ -407,7 +407,7 @@ pub unsafe fn settle(
         // While this thread was in the driver, the operation may have completed and been given new work; then the
         // driver is asked about that.
         let Some(ticket) = noted.take().or_else(|| device.deferred.under_way(operation)) else { return };
-        // Asked while nobody has been told: from then on the operation may be used again.
+        // The driver is asked before any thread was told: from then on the operation may be used again.
         // SAFETY: a live operation.
         let ask = || unsafe {
             let ask = device.table.get_deferred_operation_result;
@@ -469,8 +469,8 @@ fn finish(device: &Device, deferred_call: DeferredCall, result: vk::Result) {
             device.caches.probe.note(PipelineClass::RayTracing, data.as_ref().err().copied(), false);
         }
     }
-    // Of several it is not known which have failed. That it works later is not noted: the layer's cache may have been
-    // to blame, and there is no second try here.
+    // If the call is for several pipelines it is not known which have failed. That it works later is not
+    // noted: the layer's cache may have been to blame, and there is no second try here.
     if let [Element { key: Some((key, _)), failed_before, .. }] = &elements[..] {
         if result.as_raw() < 0 {
             record::note_failure(device, key, *failed_before, result);
@@ -492,7 +492,7 @@ fn finish(device: &Device, deferred_call: DeferredCall, result: vk::Result) {
                     device.caches.null.beside.note(key, shaders);
                 }
                 if record::is_lost(stored, key) {
-                    // Which of them took how long is not known.
+                    // Each pipeline gets an equal share of the time: which took how long is not known.
                     record::count_lost(device, cost / count as u32);
                 }
                 stored.stash.note_use(Kind::Artifact, key);
@@ -500,7 +500,7 @@ fn finish(device: &Device, deferred_call: DeferredCall, result: vk::Result) {
                 copy.is_some_and(|copy| stored.device.put(Kind::Artifact, key, copy.into_boxed_slice()))
             }
             (Some((key, _)), None, Some(stored)) if device.records_recipes_alone() => {
-                // Which of them took how long is not known.
+                // Each pipeline's cost is an equal share of the operation's time.
                 record::note_cost(device, stored, key, cost / count as u32);
                 false
             }

@@ -16,7 +16,8 @@ use vkstash_model::counters::{BypassReason, Count};
 pub unsafe fn serve<I: CreateInfo>(call: &Call<'_, I>, made: Option<Answer>) -> Answer {
     let answer = match made {
         Some(made) => {
-            // Of which cache it came is not known any more, and that of the program need not have had it.
+            // The cache that the pipeline came from is not known any more, and the program's cache need not
+            // have had it.
             // SAFETY: the driver has filled the program's structure.
             unsafe { feedback::clear_hit(call.parsed().feedback) };
             made

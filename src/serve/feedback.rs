@@ -10,7 +10,7 @@ const HIT: vk::PipelineCreationFeedbackFlags =
 /// The program's structure, where it has one.
 type Feedback<'a> = Option<&'a vk::PipelineCreationFeedbackCreateInfo<'a>>;
 
-/// Whether the driver says that the passed cache held the pipeline; None where nobody asked.
+/// Whether the driver says that the passed cache held the pipeline; None without a feedback structure.
 ///
 /// # Safety
 /// `info` is none or a valid structure whose outputs the driver has filled.

@@ -73,7 +73,7 @@ impl Passed {
         }
     }
 
-    /// The driver gets the cache in a call that nobody has described, and may put anything into it.
+    /// The driver gets the cache in a call that was not described, and may put anything into it.
     pub fn mark_filled(&self, device: &Device) {
         match self {
             Passed::Null => device.caches.null.filled.note(&ShaderSet::default()),

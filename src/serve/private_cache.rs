@@ -71,7 +71,7 @@ impl<'a> PrivateCache<'a> {
 
 impl Drop for PrivateCache<'_> {
     fn drop(&mut self) {
-        // SAFETY: a cache of the layer's, used by nobody any more.
+        // SAFETY: the cache is the layer's, was created without an allocator, and no call uses it any more.
         unsafe { self.device.caches.data.destroy(self.handle) };
     }
 }

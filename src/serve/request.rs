@@ -28,8 +28,8 @@ pub struct DescribedPipeline<'a> {
 impl<'a> DescribedPipeline<'a> {
     /// Captures a pipeline of the device whose objects these are, leaves its encoded recipe in `buffer`, and hashes it.
     ///
-    /// Not a part of its caller, whose further calls would stand on top of the 7 KiB of stack that a recipe takes: the
-    /// C library gives a thread's stack back to the system when the thread ends, but for the first 16 KiB.
+    /// Never inlined into its caller, whose further calls would stand on top of the 7 KiB of stack that a recipe
+    /// takes: the C library gives a thread's stack back to the system when the thread ends, but for the first 16 KiB.
     ///
     /// # Safety
     /// `creation` is of a valid create info, whose objects belong to the device that `objects` describes.

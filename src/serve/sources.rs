@@ -36,7 +36,8 @@ struct Buffers {
 /// What a thread keeps of its buffer for artifacts at most.
 const KEPT_BYTES: usize = 1 << 20;
 
-// Not touched by a call that goes down undescribed: the first use in a thread registers a destructor.
+// A call that goes down undescribed does not use the buffers: the first use in a thread registers a
+// destructor.
 thread_local!(static BUFFERS: RefCell<Buffers> = RefCell::default());
 
 /// Serves one create info.
@@ -64,7 +65,7 @@ pub unsafe fn serve<I: CreateInfo>(call: &Call<'_, I>) -> Answer {
         count_result(device, answer.result);
         return answer;
     }
-    // Not there, or in use: a driver that calls back into Vulkan from inside a creation call.
+    // The buffers are destroyed, or in use by a driver that calls back into Vulkan from a creation call.
     let taken = BUFFERS.try_with(|buffers| buffers.try_borrow_mut().ok().map(|mut kept| take(&mut *kept)));
     let mut buffers = taken.ok().flatten().unwrap_or_default();
     // SAFETY: the call's create info, or its copy in `arena`, is valid, and names its base pipeline by

@@ -119,7 +119,7 @@ impl AppCache {
         self.driver_filled.load(Ordering::Acquire)
     }
 
-    /// Whether it may hold pipelines of an earlier run, which the stash need not have.
+    /// Whether the cache may hold pipelines of an earlier run, which the stash need not have.
     pub fn holds_earlier_runs(&self) -> bool {
         self.holds_earlier_runs.load(Ordering::Acquire)
     }

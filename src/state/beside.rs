@@ -26,7 +26,8 @@ pub struct Beside {
     /// The first key is in the driver's object as well.
     first_is_inside: AtomicBool,
     further: OnceLock<Box<Further>>,
-    /// A cache of the layer's with their artifacts, as far as somebody looked for a pipeline among them.
+    /// A cache of the layer's with the artifacts of pending pipelines, as far as a request looked for a pipeline
+    /// among them.
     pub companion: RwLock<Option<Companion>>,
 }
 
@@ -232,7 +233,7 @@ impl Filled {
         }
         let mut met = lock(&self.shaders);
         met.insert(shaders.together());
-        // Where it may have anything, nobody asks for single shaders.
+        // Where the cache may have anything, single shaders are not asked for.
         if !self.may_have_anything() {
             met.extend(shaders.numbers());
         }

@@ -39,7 +39,7 @@ impl Deref for Kept {
     }
 }
 
-/// Room for bytes that somebody else keeps: a driver, in a cache of the layer's.
+/// Room for bytes that a driver keeps, in a cache of the layer's.
 pub struct Room(#[expect(dead_code, reason = "given back when it is dropped")] Taken);
 
 impl Room {

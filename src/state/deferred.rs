@@ -148,7 +148,7 @@ impl Operations {
         Taken::Over(deferred_call)
     }
 
-    /// Takes out whatever there is: the operation is complete, and nobody asked.
+    /// Takes out the call that is left: the operation is complete, and no thread asked for its result.
     pub fn forget(&self, operation: vk::DeferredOperationKHR) -> Option<DeferredCall> {
         self.state().entries.remove(&operation.as_raw()).map(|entry| entry.deferred_call)
     }

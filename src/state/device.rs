@@ -79,7 +79,7 @@ pub struct Device {
     pub objects: ObjectsOfDevice,
     /// The program's pipeline caches, and what is known of them and kept beside them.
     pub caches: CachesOfDevice,
-    /// Keys that the driver is known to answer with an error, counted when somebody first asks.
+    /// Keys that the driver is known to answer with an error; they are counted at the first look-up.
     failures: OnceLock<AtomicI64>,
     /// How many threads at a time enter the driver with served calls.
     pub width: Width,
@@ -290,7 +290,7 @@ impl Device {
         self.companions().push(companion);
     }
 
-    /// Destroys a companion that nobody uses any more.
+    /// Destroys a companion that no call uses any more.
     pub fn drop_companion(&self, companion: vk::PipelineCache) {
         self.companions().retain(|kept| *kept != companion);
         self.destroy_caches(&[companion]);
@@ -540,7 +540,7 @@ impl Device {
 
     /// Adjusts the number of keys that are recorded as failed.
     pub fn count_failure(&self, fails: bool) {
-        // If nobody has counted yet, the first count finds the record.
+        // If the records were not counted yet, the first count finds this one.
         if let Some(failures) = self.failures.get() {
             failures.fetch_add(if fails { 1 } else { -1 }, Ordering::Relaxed);
         }

@@ -1,5 +1,5 @@
 //! The next layer's commands, resolved once when an instance or a device is created (drivers-and-loaders
-//! differ in what a late look-up does, so there is none). A command that nobody below has is None.
+//! differ in what a late look-up does, so there is none). A command that no layer or driver below has is None.
 
 use std::ffi::{CStr, c_char};
 

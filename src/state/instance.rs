@@ -212,7 +212,7 @@ impl Instance {
         self.is_kept.store(true, Ordering::SeqCst);
     }
 
-    /// Whether it must not be destroyed.
+    /// Whether the instance must not be destroyed.
     pub fn is_kept(&self) -> bool {
         self.is_kept.load(Ordering::SeqCst)
     }
@@ -351,7 +351,7 @@ impl Instance {
         // More than any driver has, so that one call does; a list that grows meanwhile is asked for again.
         let mut count = 512;
         for _ in 0..3 {
-            // Not initialized: 512 of them are 33 pages, of which most stay untouched.
+            // The buffer is not initialized: 512 elements are 33 pages, of which most stay untouched.
             list.reserve_exact(count as usize);
             let room = count;
             // SAFETY: a live physical device, and room for as many as the count says.

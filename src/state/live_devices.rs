@@ -182,7 +182,7 @@ fn adopt(key: usize, parents: Arc<Device>) -> Arc<Device> {
     let device = Arc::new(parents.in_child());
     GENERATION.fetch_add(1, Ordering::AcqRel);
     register(key, Some(Registered::Active(Arc::downgrade(&device))));
-    // Neither reference to the parent's is ever dropped: what it holds is the parent's to close.
+    // Neither reference to the parent's device is ever dropped: what it holds is the parent's to close.
     std::mem::forget(owners.insert(key, Entry::Active(device.clone())));
     std::mem::forget(parents);
     device
@@ -242,7 +242,7 @@ pub unsafe fn remove(handle: vk::Device) -> Option<Entry> {
     if !tls_destroyed() {
         register(key, None);
     }
-    // Not dropped under the lock: the caller holds a reference of its own.
+    // The entry is not dropped under the lock: the caller holds a reference of its own.
     let owned = owners().remove(&key);
     drop(owned);
     removed

@@ -96,7 +96,7 @@ pub struct Parked {
     replanned: AtomicBool,
     /// Has more of the plan made.
     refill: OnceLock<Refill>,
-    /// Somebody sees to it that more of the plan is made while there is room.
+    /// A worker makes more of the plan while there is room.
     refilling: AtomicBool,
     /// Has workers begin once the program creates something that they may help with.
     begin: OnceLock<Begin>,
@@ -113,7 +113,7 @@ const EXPECTED: u8 = 1;
 /// The plan that there is stays the last one.
 const SETTLED: u8 = 2;
 
-/// Whom a pipeline is made for.
+/// The calls that may get a pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum For {
     /// Any call: what a cache of the program's is owed is kept.
@@ -278,7 +278,8 @@ impl Parked {
         self.whole_plan.get().or_else(|| self.plan.get())
     }
 
-    /// Nobody makes more of the plan: there is no room, or nothing more to make. From now on requests see to it.
+    /// No worker makes more of the plan: there is no room, or nothing more to make. From now on requests start it
+    /// again.
     pub fn pause(&self) {
         self.refilling.store(false, Ordering::Release);
     }
@@ -452,7 +453,7 @@ pub struct Making<'a> {
 }
 
 impl Making<'_> {
-    /// It is finished. It is returned if the program no longer waits for it; the caller destroys it then.
+    /// The pipeline is finished. It is returned if the program no longer waits for it; the caller destroys it then.
     #[must_use = "what nobody waits for is destroyed"]
     pub fn finish(self, finished: Finished) -> Option<Finished> {
         let mut progress = self.entry.lock();

@@ -53,7 +53,7 @@ pub enum Met {
 }
 
 impl Met {
-    /// Whether it is a key of the plan that the program has not asked for before.
+    /// Whether this is a key of the plan that the program has not asked for before.
     pub fn is_new(self) -> bool {
         !matches!(self, Met::Unknown | Met::Again)
     }

@@ -143,7 +143,7 @@ pub fn rest(session: Arc<Session>) {
         kept = known.by_application.iter_mut().find(|known| keeps(known)).and_then(|known| known.kept.take());
     }
     drop(known);
-    // Not under the lock: the last reference closes the stash.
+    // The session is dropped after the lock: the last reference closes the stash.
     drop((kept, session));
 }
 
@@ -157,7 +157,7 @@ pub fn release(instance: vk::Instance) {
             released.extend(known.kept.take());
         }
     }
-    // Not under the lock: the last reference closes the stash.
+    // The sessions are dropped after the lock: the last reference closes the stash.
     drop(released);
 }
 

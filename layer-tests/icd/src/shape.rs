@@ -39,7 +39,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Whether it has one of the subsets.
+    /// Whether the create info has one of the subsets.
     pub fn any(&self, subsets: u32) -> bool {
         self.subsets & subsets != 0
     }

@@ -86,7 +86,7 @@ pub struct Work {
     pub initial_data: Vec<u8>,
     /// The flags are in VkPipelineCreateFlags2CreateInfo.
     pub flags2: bool,
-    /// Not 0: pipelines without a layout (VK_EXT_descriptor_heap). The number is part of the sampler that each stage
+    /// If not 0, pipelines have no layout (VK_EXT_descriptor_heap). The number is part of the sampler that each stage
     /// embeds.
     pub heap: u32,
     /// Create infos in one call.

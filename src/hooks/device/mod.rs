@@ -1,8 +1,8 @@
 //! vkCreateDevice, vkDestroyDevice.
 //!
-//! Of device features only pipelineCreationCacheControl may be switched on for a program that did not ask (and
-//! pipelineBinaries, if the user wants that), and what the layer emulates is taken out again before the driver
-//! sees it ([`changes`]). If the driver's own cache is disabled, the driver is told. The program's structures are never
+//! The only device feature that may be switched on for a program that did not ask is pipelineCreationCacheControl
+//! (and pipelineBinaries, if the user wants that). What the layer emulates is taken out again before the driver sees
+//! it ([`changes`]). If the driver's own cache is disabled, the driver is told. The program's structures are never
 //! written to: what must change is copied.
 
 mod changes;
@@ -78,7 +78,7 @@ unsafe fn create(
         let (next, emulates) = (link.next().get_device_proc_addr, made.emulates());
         let calls_back = instance.has_allocator || !allocator.is_null() || changes::calls_back(info);
         let keep = || register(handle, link.next(), instance, info, made, calls_back);
-        // What the layer has promised in the driver's place nobody else keeps.
+        // No other component keeps what the layer has promised in the driver's place.
         let pass_through = (!emulates).then_some(|| live_devices::insert(handle, Entry::Inert { next }));
         let undo = || destroy_below(next, handle, allocator);
         if keep_or_undo("vkCreateDevice", keep, pass_through, undo) {

@@ -158,7 +158,7 @@ impl<'a> Parsed<'a> {
         self.has(FAIL_ON)
     }
 
-    /// The rest of the batch is left out where this pipeline is not made
+    /// Whether the later elements of the batch are left out where this pipeline is not made
     /// (VK_PIPELINE_CREATE_EARLY_RETURN_ON_FAILURE_BIT).
     pub fn returns_early(&self) -> bool {
         self.has(EARLY_RETURN)
@@ -184,19 +184,19 @@ impl<'a> Parsed<'a> {
         self.has(RETAINS | LOOKED_INTO)
     }
 
-    /// A library of libraries that links optimize again. RADV (Mesa 25.0.7) that finds one in a cache, its disk cache
-    /// too, dereferences NULL in such a link.
+    /// Whether the pipeline is a library of libraries that links optimize again. RADV (Mesa 25.0.7) that finds one in
+    /// a cache, its disk cache too, dereferences NULL in such a link.
     pub fn joins_retained(&self) -> bool {
         self.is_graphics() && self.is_library() && self.is_linked() && self.has(RETAINS)
     }
 
-    /// Neither does it have shaders of its own nor are those of its libraries optimized again.
+    /// Whether the create info has no shaders of its own, and those of its libraries are not optimized again.
     pub fn has_nothing_to_compile(&self) -> bool {
         self.is_graphics() && self.stages.is_empty() && !(self.is_linked() && self.has(OPTIMIZES_LINK))
     }
 
-    /// It links libraries and has no shaders of its own, neither optimized again nor to become a library: there is
-    /// nothing to compile, nobody will ask for its key, and it has to be instant.
+    /// Whether the create info links libraries and has no shaders of its own, neither optimized again nor to become a
+    /// library: there is nothing to compile, no request will ask for its key, and it has to be instant.
     pub fn is_fast_link(&self) -> bool {
         self.is_graphics() && !self.has(!PLAIN_LINK) && self.is_linked() && !self.subsets.shaders()
     }

@@ -126,7 +126,7 @@ fn beside_workers() {
     make_all(&device);
 }
 
-/// Waits until somebody closes standard input.
+/// Waits until the parent closes standard input.
 extern "C" fn waits(_: *mut c_void) -> *mut c_void {
     let _ = std::io::stdin().read(&mut [0]);
     std::ptr::null_mut()

@@ -94,7 +94,7 @@ fn rasterization_and_viewports() {
     for full in [discarding(rich()), discarding(Full::library(Subset::PRE_RASTERIZATION_SHADERS))] {
         assert_unread(&full, |info, p| info.p_viewport_state = p.cast());
     }
-    // Which arrays, and whether their counts count.
+    // The arrays that a state makes unread, and whether their counts count.
     for (state, count_matters) in [(D::VIEWPORT, true), (D::VIEWPORT_WITH_COUNT, false)] {
         let of = |viewport_count| {
             full_with(|f| {

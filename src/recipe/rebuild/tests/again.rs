@@ -174,7 +174,7 @@ pub fn round_trip(
     })
 }
 
-/// Whether a recipe of the tests is one that nobody can rebuild.
+/// Whether a recipe of the tests cannot be rebuilt by design.
 fn is_expected(recipe: &Recipe<'_>, error: RebuildError) -> bool {
     match &recipe.pipeline {
         Pipeline::Compute(compute) => compute.flags & DERIVATIVE != 0 && error == RebuildError::Derivative,
