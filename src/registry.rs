@@ -13,7 +13,7 @@ pub struct Structure {
     pub name: String,
     /// The value of its sType.
     pub s_type: i32,
-    /// What it may extend.
+    /// The structures that it may extend.
     pub extends: Vec<String>,
     /// The types of its members behind sType and pNext.
     pub members: Vec<String>,

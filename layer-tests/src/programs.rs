@@ -195,7 +195,7 @@ impl Program {
         self.end().is_none()
     }
 
-    /// Whether its output depends on what it drew.
+    /// Whether the program's output depends on what it drew.
     pub fn is_compared(self) -> bool {
         !matches!(self, Program::Vkcube | Program::Vkd3dGears | Program::Zink)
     }

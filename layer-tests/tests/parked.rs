@@ -450,7 +450,7 @@ fn pipelines_of_a_descriptor_heap_are_parked_and_handed_over() {
             let counts = ["parked", "compiled"].map(|name| asked.reports.sum(name));
             assert_eq!(counts, [0, COUNT], "{shader:?}: {:?}", asked.reports.counters());
         }
-        // What workers pass, as the driver sees it.
+        // The create infos that workers pass, as the driver sees them.
         let env = env.stash(scenario.folder().join("stash seen"));
         let work = Work { heap: 1, count: COUNT as u32, ..Work::default() };
         scenario.run_ok::<Done>("work", &env, &work);

@@ -140,7 +140,7 @@ static GATE: PerProcess<Arc<Gate>> = PerProcess::empty();
 thread_local! {
     /// Driver calls of this thread under way.
     static INSIDE: Cell<u32> = const { Cell::new(0) };
-    /// Where this thread stands meanwhile.
+    /// The place of this thread while it is in a driver.
     static PLACE: Cell<usize> = const { Cell::new(0) };
     /// Forks that this thread has under way, and for which it has closed the gate.
     static FORKING: Cell<u32> = const { Cell::new(0) };

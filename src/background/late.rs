@@ -36,7 +36,7 @@ const LEAST: Duration = Duration::from_millis(2);
 /// After so many in a row that the driver has not beside an empty cache, no more are tried in this run.
 const IN_VAIN: u32 = 8;
 
-/// What records for one device.
+/// Records on workers, for one device, what its driver had.
 struct Recorder {
     device: Weak<Device>,
     instance: vk::Instance,
@@ -253,7 +253,7 @@ fn ends_it(reason: NotMade) -> bool {
     }
 }
 
-/// Whether another run would not record it either.
+/// Whether another run would not record the pipeline either.
 fn is_for_good(reason: NotMade) -> bool {
     matches!(
         reason,

@@ -46,7 +46,7 @@ const LOOKS_LAST: Duration = Duration::from_secs(60);
 /// How many keys without an artifact a task passes over before it makes room for others.
 const PASSED_OVER: usize = 256;
 
-/// What is made for one device.
+/// The background work that makes pipelines ahead for one device.
 struct Parker {
     device: Weak<Device>,
     handle: vk::Device,

@@ -48,9 +48,9 @@ pub struct Watch {
 /// What a question took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Took {
-    /// Processor time.
+    /// Processor time that the question took.
     ran: Duration,
-    /// From begin to end, less the wait for a processor, which says nothing of the driver.
+    /// Time from the question's begin to its end, less the wait for a processor, which says nothing of the driver.
     elapsed: Duration,
 }
 
@@ -60,7 +60,7 @@ fn ran() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// How long it has waited for one.
+/// How long this thread has waited for a processor since it started.
 fn waited() -> Option<Duration> {
     thread::times().map(|times| times.waited)
 }
@@ -83,7 +83,7 @@ impl Watch {
 }
 
 impl Questions {
-    /// Whether one more may be put.
+    /// Whether the driver may be asked one more question.
     pub fn may_ask(&self) -> bool {
         if self.is_over.load(Ordering::Relaxed) {
             return false;

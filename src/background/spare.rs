@@ -20,12 +20,13 @@ const FRESH: Duration = Duration::from_millis(1);
 /// The longest pause.
 const LONGEST: Duration = Duration::from_millis(50);
 
-/// What this worker has seen.
+/// What this worker has measured of its waits.
 #[derive(Clone, Copy)]
 struct Seen {
-    /// When it last looked. None: it pauses, and what it waits for when it wakes up is no reason for another pause.
+    /// When the worker last looked. None: it pauses, and what it waits for when it wakes up is no reason for another
+    /// pause.
     looked: Option<Instant>,
-    /// How long it had waited for processors by then, since it began.
+    /// How long the worker had waited for processors by then, since it began.
     waited: Duration,
 }
 

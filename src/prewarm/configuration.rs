@@ -20,7 +20,7 @@ const FEATURES: usize = size_of::<vk::PhysicalDeviceFeatures>() / 4;
 struct Structure {
     /// As many words as the structure has, which start at the structure's alignment.
     memory: Vec<u64>,
-    /// How many VkBool32 it consists of.
+    /// How many VkBool32 the structure has behind its header.
     switches: usize,
     s_type: vk::StructureType,
 }

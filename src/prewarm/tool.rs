@@ -87,7 +87,7 @@ pub enum NotStarted {
     /// Steam waits for all processes of a game, and shows the game as running until they have ended.
     #[error("Steam waits for all that a game has started")]
     Steam,
-    /// Where this library is cannot be told.
+    /// The path of this library cannot be found out.
     #[error("the path of this library is not known")]
     NoLibrary,
     /// Packages may leave the tool out.

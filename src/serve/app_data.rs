@@ -16,7 +16,7 @@ use vkstash_store::format::record::Key;
 
 /// Complete data of a cache.
 pub enum CompleteData {
-    /// Made for this call.
+    /// Data that was put together for this call.
     Made(Vec<u8>),
     /// The answer of an earlier call, from which nothing has changed since.
     Remembered(Arc<Kept>),

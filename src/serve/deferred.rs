@@ -82,7 +82,7 @@ pub unsafe fn create(
     allocator: *const vk::AllocationCallbacks<'_>,
     pipelines: *mut vk::Pipeline,
 ) -> vk::Result {
-    // What an earlier call left in this operation is complete (03678), though nobody asked for its result.
+    // What an earlier call left in this operation is complete (03678), though no thread asked for its result.
     forget(device, operation);
     let mut attempts: Vec<Attempt> = Vec::new();
     for creation in creations {

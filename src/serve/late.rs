@@ -96,7 +96,7 @@ pub fn note_failed(stored: &Stored, key: &Key, for_good: bool) {
     stored.device.put(Kind::Failed, key, Box::new([payload::NOT_RECORDED, count]));
 }
 
-/// Why it was not recorded.
+/// Why what the driver had was not recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotRecorded {
     /// The driver would have to compile it: what it had was in a cache, and not on its disk.

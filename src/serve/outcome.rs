@@ -15,7 +15,7 @@ use vkstash_model::tried::Said;
 pub struct Served {
     /// What the program gets.
     pub answer: Answer,
-    /// Where it came from.
+    /// The source that the pipeline came from.
     pub origin: Origin,
 }
 
@@ -26,7 +26,7 @@ pub enum Origin {
     Driver {
         /// Time that the driver's call took.
         took: Duration,
-        /// Where the driver had it.
+        /// Where the driver had the pipeline.
         from: Found,
     },
     /// Background work, which had made it before the program asked.

@@ -18,9 +18,9 @@ pub enum Passed {
     Known {
         /// The handle.
         handle: vk::PipelineCache,
-        /// What is known of it.
+        /// What the layer knows of the cache.
         cache: Arc<AppCache>,
-        /// What may be in it.
+        /// What may be in the cache.
         contents: Contents,
     },
     /// A cache that was created where the layer did not see it, so nothing is known of it.
@@ -110,7 +110,7 @@ impl Passed {
         }
     }
 
-    /// What is known of it.
+    /// What the layer knows of the cache. None: VK_NULL_HANDLE, or a cache that it did not see created.
     pub fn known(&self) -> Option<&AppCache> {
         match self {
             Passed::Known { cache, .. } => Some(cache),

@@ -96,7 +96,7 @@ impl AppCache {
         self.calls.fetch_add(1, Ordering::AcqRel) == 0 && self.empty_at_first
     }
 
-    /// The driver gets this cache in a call that nobody has described, and may fill it.
+    /// The driver gets this cache in a call that was not described, and may put anything into it.
     pub fn mark_filled(&self) {
         self.mark_filled_with(&ShaderSet::default());
     }
@@ -173,7 +173,7 @@ impl AppCache {
         self.beside.contains(key)
     }
 
-    /// Whether the layer has a companion beside it.
+    /// Whether the layer has a companion beside this cache.
     pub fn has_companion(&self) -> bool {
         self.beside.companion.read().is_ok_and(|companion| companion.is_some())
     }

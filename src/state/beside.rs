@@ -55,7 +55,7 @@ pub struct Companion {
     pub handle: vk::PipelineCache,
     /// The keys whose artifacts are in it.
     pub keys: FxHashSet<Key>,
-    /// What they take.
+    /// The room that the companion's artifacts take in the budget.
     pub room: Vec<Room>,
 }
 
@@ -239,7 +239,7 @@ impl Filled {
         }
     }
 
-    /// Whether pipelines of unknown shaders went through it.
+    /// Whether pipelines of unknown shaders went through the cache.
     fn may_have_anything(&self) -> bool {
         self.anything.load(Ordering::Acquire)
     }
@@ -264,7 +264,7 @@ impl Filled {
 
 /// VK_NULL_HANDLE in the place of a cache: many drivers have a cache of the driver's behind it.
 pub struct NullCache {
-    /// What was made beside it.
+    /// The pipelines that were made beside the driver's cache behind VK_NULL_HANDLE.
     pub beside: Beside,
     /// What the driver may have put into it.
     pub filled: Filled,

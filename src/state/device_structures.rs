@@ -5,7 +5,7 @@ use ash::vk::{self, TaggedStructure};
 
 use vkstash_model::structures;
 
-/// One structure.
+/// A structure that may be in a device's chain.
 #[derive(Clone, Copy, Debug)]
 pub struct DeviceStructure {
     /// Its type.
@@ -20,9 +20,9 @@ pub struct DeviceStructure {
 /// Where a structure's name is from.
 #[derive(Clone, Copy, Debug)]
 enum Name {
-    /// The bindings' type.
+    /// The name of the bindings' type.
     Type(fn() -> &'static str),
-    /// The registry.
+    /// The name in the registry.
     Registry(&'static str),
 }
 

@@ -45,7 +45,7 @@ impl Estimates {
         kept.filter(|_| record.len() == KEPT)
     }
 
-    /// What is kept of them.
+    /// The record of the estimates that the device part keeps.
     pub fn record(&self) -> Vec<u8> {
         let all = [&self.no_cache, &self.fresh, &self.shared, &self.loaded, &self.companion];
         all.iter().flat_map(|estimate| estimate.kept().encode()).collect()
@@ -93,7 +93,7 @@ pub struct Estimate {
     /// About the lower fifth of what questions in vain took, in microseconds.
     vain_us: AtomicU32,
     is_dear: AtomicBool,
-    /// What the driver's row says of it.
+    /// What the driver's row says that a question in vain takes, in microseconds.
     seed_us: u32,
 }
 
@@ -141,7 +141,7 @@ impl Estimate {
         self.score.load(Ordering::Relaxed) > 0 || self.passed_by.fetch_add(1, Ordering::Relaxed) + 1 >= SAMPLE
     }
 
-    /// Whether asking it in vain takes long.
+    /// Whether asking the source in vain takes long.
     pub fn is_dear(&self) -> bool {
         self.is_dear.load(Ordering::Relaxed)
     }

@@ -36,7 +36,7 @@ pub struct Finished {
     pub pipeline: vk::Pipeline,
     /// Time that the driver needed to compile it, once.
     pub cost: Duration,
-    /// What it was made of.
+    /// What the pipeline was made of.
     pub origin: MadeOf,
 }
 
@@ -78,7 +78,7 @@ pub type Begin = Box<dyn Fn() + Send + Sync>;
 /// The pipelines that wait.
 #[derive(Default)]
 pub struct Parked {
-    /// Made for the first one (`objects.rs` says why).
+    /// The map is made for the first pipeline (`objects.rs` says why).
     waiting: OnceLock<papaya::HashMap<Key, Arc<Entry>, FxBuildHasher>>,
     /// Entries of the map, for a look-up that costs a load while there are none.
     count: AtomicUsize,
@@ -149,19 +149,19 @@ impl Parked {
         self.count.load(Ordering::Relaxed) == 0
     }
 
-    /// Whether one more may be made.
+    /// Whether there is room for one more pipeline.
     pub fn has_room(&self) -> bool {
         self.count.load(Ordering::Relaxed) < MOST
             && self.bytes.load(Ordering::Relaxed) < MOST_BYTES
             && !self.closed.load(Ordering::Relaxed)
     }
 
-    /// What they take.
+    /// The bytes that the waiting pipelines take.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// How many there are, finished or in the making.
+    /// The number of waiting pipelines, finished or in the making.
     pub fn count(&self) -> usize {
         self.count.load(Ordering::Relaxed)
     }

@@ -24,11 +24,11 @@ use vkstash_store::reports::model::StoreReport;
 use vkstash_store::settings;
 use vkstash_store::stash::open::{END, Stash};
 
-/// Why a session has no stash, and who reports that.
+/// Why a session has no stash, and its share of the report that says so.
 struct Unusable {
     reason: String,
     share: Arc<SessionReport>,
-    /// How long the program waits for it.
+    /// How long the program waits for the last report.
     limit: Duration,
 }
 

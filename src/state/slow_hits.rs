@@ -94,7 +94,7 @@ impl SlowHits {
         lock(&self.keys).waiting.is_empty()
     }
 
-    /// Whether something waits that could be recorded.
+    /// Whether pipelines wait that could be recorded.
     pub fn are_left(&self) -> bool {
         self.are_recorded() && !self.is_empty()
     }

@@ -62,7 +62,7 @@ pub struct Instance {
     pub entry: Entry,
     /// The instance.
     pub raw: ash::Instance,
-    /// What it was created with.
+    /// The apiVersion that the instance was created with.
     pub api_version: u32,
     messenger: Option<(ext::debug_utils::Instance, vk::DebugUtilsMessengerEXT)>,
     // Boxed because the messenger holds its address.

@@ -32,7 +32,7 @@ pub struct Measure {
     pub pick: Pick,
     /// The name of LMDB's values for comparison.
     pub peer: &'static str,
-    /// Whether the plot shows it.
+    /// Whether the plot shows the measure.
     pub plotted: bool,
 }
 

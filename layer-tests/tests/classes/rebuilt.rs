@@ -56,7 +56,7 @@ impl Records {
     }
 }
 
-/// What was made again so far.
+/// The pipelines that were made again so far.
 struct Again<'a> {
     rig: &'a Rig,
     records: &'a Records,

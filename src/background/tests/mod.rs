@@ -89,7 +89,7 @@ fn until(condition: impl Fn() -> bool) {
     }
 }
 
-/// Counts.
+/// A counter that the threads of a test share.
 #[derive(Clone, Default)]
 struct Counter(Arc<AtomicUsize>);
 

@@ -28,7 +28,7 @@ pub struct Enabled {
 /// What the program asks for, as far as the layer has to know.
 #[derive(Clone, Copy)]
 pub struct Wanted {
-    /// What it switched on itself.
+    /// What the program switched on itself.
     pub enabled: Enabled,
     /// The layer may switch cache control on.
     pub add_cache_control: bool,

@@ -68,7 +68,7 @@ pub struct SubpassUse {
 pub struct Library {
     /// Its key.
     pub key: Key,
-    /// What a link has to know of it.
+    /// What a link has to know of the library.
     pub traits: LibraryTraits,
 }
 

@@ -31,7 +31,7 @@ impl Beside {
         Beside { is_over, turns, threads }
     }
 
-    /// How much all of them have done.
+    /// How many turns all threads have done.
     pub(crate) fn turns(&self) -> u64 {
         self.turns.load(Ordering::Relaxed)
     }

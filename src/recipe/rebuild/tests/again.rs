@@ -23,7 +23,7 @@ use vkstash_model::recipe::{
     Attachment, Pipeline, PipelineLayout, Recipe, RenderPass, Sampler, SetLayout, YcbcrConversion,
 };
 
-/// Hides nothing.
+/// Limits that hide nothing.
 pub const UNLIMITED: Limits = Limits {
     viewports: u32::MAX,
     vertex_bindings: u32::MAX,
