@@ -74,7 +74,7 @@ pub unsafe extern "C" fn vkstash_cache_control(
         if control & VKSTASH_CACHE_CONTROL_CLEAR == 0 {
             return VkstashResult::VKSTASH_SUCCESS;
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises that `application_name` is NULL or a NULL-terminated string.
         let place = unsafe { place(application_name) };
         let records = clear_records(place.as_ref(), CacheKinds(kinds));
         match kinds & VKSTASH_CACHE_KIND_APPLICATION_MANAGED {

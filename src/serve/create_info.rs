@@ -15,13 +15,13 @@ pub trait CreateInfo: Copy {
     /// Reads the create options.
     ///
     /// # Safety
-    /// A valid create info.
+    /// `self` is a valid create info, with what it points to, for as long as the result is used.
     unsafe fn parse(&self) -> Parsed<'_>;
 
     /// Captures the recipe.
     ///
     /// # Safety
-    /// A valid create info of the device, and what was parsed of it.
+    /// `self` is a valid create info of the device whose objects `objects` describes, and `parsed` was read from it.
     unsafe fn capture<'a>(
         &'a self,
         parsed: &Parsed<'a>,
@@ -32,7 +32,8 @@ pub trait CreateInfo: Copy {
     /// vkCreate*Pipelines with this one create info.
     ///
     /// # Safety
-    /// A valid create info of the device, a cache of the device or none, and the program's allocator.
+    /// `self` is a valid create info of the device, `cache` is NULL or a live cache of it, and `allocator` is the
+    /// program's.
     unsafe fn create(
         &self,
         device: &Device,

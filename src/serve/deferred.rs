@@ -395,7 +395,7 @@ unsafe fn hand_over(
 /// that was under way when the driver was asked, and `result` what came of it, where that is known.
 ///
 /// # Safety
-/// A live operation of the device.
+/// `operation` is a live deferred operation of the device.
 pub unsafe fn settle(
     device: &Device,
     operation: vk::DeferredOperationKHR,

@@ -266,7 +266,7 @@ impl Filled {
 pub struct NullCache {
     /// The pipelines that were made beside the driver's cache behind VK_NULL_HANDLE.
     pub beside: Beside,
-    /// What the driver may have put into it.
+    /// The pipelines that the driver may have put into that cache.
     pub filled: Filled,
 }
 

@@ -61,7 +61,7 @@ impl Device {
     /// stages may still name it by identifier later.
     ///
     /// # Safety
-    /// A valid create info.
+    /// `flags` and `code` are those of a valid VkShaderModuleCreateInfo.
     pub unsafe fn keep_inline_identifier(
         &self,
         flags: vk::ShaderModuleCreateFlags,
@@ -80,7 +80,8 @@ impl Device {
             ..Default::default()
         };
         let mut identifier = vk::ShaderModuleIdentifierEXT::default();
-        // SAFETY: a live device that enabled the extension natively, and the caller's contract.
+        // SAFETY: a live device that enabled the extension natively; `info` has valid flags and code, and no
+        // chain.
         unsafe { query(self.handle, &info, &mut identifier) };
         let bytes = identifier.identifier.get(..identifier.identifier_size as usize);
         if let Some(native) = bytes.and_then(NativeIdentifier::new) {
