@@ -60,8 +60,7 @@ pub unsafe extern "system" fn vkNegotiateLoaderLayerInterfaceVersion(
     interface: *mut NegotiateLayerInterface,
 ) -> vk::Result {
     guard::silence_panics();
-    // SAFETY: the loader passes its own VkNegotiateLayerInterface, which it keeps valid and writable for this
-    // call.
+    // SAFETY: the loader passes its own VkNegotiateLayerInterface, which it keeps valid and writable for this call.
     let negotiate = || unsafe {
         loader::negotiate(
             interface,

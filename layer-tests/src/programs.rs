@@ -354,8 +354,7 @@ impl Program {
             words.extend(["env".into(), format!("LD_PRELOAD={}", shim().display())]);
         }
         if self == Program::Ncnn {
-            // The program opens the driver that it finds here directly, without the loader; so let it find
-            // the loader.
+            // The program opens the driver that it finds here directly, without the loader; so let it find the loader.
             let manifest = place.join("loader.json");
             let loader = json!({ "library_path": loader_library(), "api_version": "1.3.0" });
             let content = json!({ "file_format_version": "1.0.0", "ICD": loader });

@@ -96,8 +96,7 @@ fn what_the_driver_lacks_is_still_served() {
             // The user deletes the driver's disk cache.
             std::fs::remove_dir_all(scenario.folder().join(format!("disk {id}"))).unwrap();
             assert_eq!(run(scenario, &env, &work), (ALL, 0), "driver {id}");
-            // New pipelines are recorded as before; afterwards both the stash and the driver have all of
-            // them.
+            // New pipelines are recorded as before; afterwards both the stash and the driver have all of them.
             let more = Work { count: COUNT + 5, ..work };
             assert_eq!(run(scenario, &env, &more).0, ALL);
             let (served, had) = run(scenario, &env, &more);
@@ -188,8 +187,7 @@ fn questions_in_vain_are_remembered_by_the_next_run_until_one_is_not() {
 fn what_only_the_driver_has_is_not_compiled_after_questions_in_vain() {
     scenario(STEPS, |scenario| {
         for (version, who) in [(1, "stash"), (2, "driver")] {
-            // Neither driver's row has `free_recording`, so the call that records does not stand in for a
-            // question.
+            // Neither driver's row has `free_recording`, so the call that records does not stand in for a question.
             for id in [4, 5] {
                 let version = 10 * id + version;
                 let env = on(scenario, json!({ "driver_id": id, "driver_version": version }));

@@ -190,8 +190,7 @@ fn without_memory(_: &Value) -> Value {
     driver.control(&json!({ "faults": [{ "command": "vkCreateComputePipelines", "result": -2 }] }));
     let device = Device::new(&instance, &work().device_options()).unwrap();
     let mut asked = 0;
-    // Both workers may ask before either knows; then neither does, and a worker that has no task for a while
-    // ends.
+    // Both workers may ask before either knows; then neither does, and a worker that has no task for a while ends.
     until("workers give up", || {
         asked += creating(&driver.take_record());
         asked > 0 && waiting::own_workers() == 0

@@ -133,8 +133,7 @@ pub unsafe fn with_request<A: Again>(
     let read = |kind: Kind, key: &Key, buffer: &mut Vec<u8>| stored_call.take(kind, key, buffer);
     // SAFETY: `own` is of this live device, whose commands this thread may call.
     let objects = unsafe { own.prepare(&recipe, &read, &[]) }?;
-    // SAFETY: the objects are of this live device; the create infos and what they point to live until the
-    // call is over.
+    // SAFETY: the objects are of this live device; the create infos and what they point to live until the call is over.
     unsafe {
         match pipeline(&recipe, &objects)? {
             Info::Compute(rebuilt) => run(device, &objects, rebuilt.info(), key, work),
@@ -172,8 +171,7 @@ unsafe fn run<I: CreateInfo, A: Again>(
     // No cache of the program's is filled.
     let passed = Passed::Unknown(vk::PipelineCache::null());
     let call = Call { device, passed: &passed, allocator: std::ptr::null(), creation: &creation };
-    // SAFETY: the request's create info is valid, and this thread may call the driver (# Safety of
-    // `with_request`).
+    // SAFETY: the request's create info is valid, and this thread may call the driver (# Safety of `with_request`).
     unsafe { work.run(&Request { call, pipeline: &described }) }
 }
 

@@ -24,8 +24,7 @@ const FORK_WAITS: Duration = Duration::from_millis(50);
 /// How long a call of the program's that must be alone waits for the driver calls under way. One that takes longer is
 /// waited for only once ([`Place::OVERSTAYS`]).
 pub(super) const CALL_LIMIT: Duration = Duration::from_secs(1);
-/// Time between two looks of a waiting thread. Waiting threads are not woken, so that the program's calls cost
-/// nothing.
+/// Time between two looks of a waiting thread. Waiting threads are not woken, so that the program's calls cost nothing.
 const LOOKS_EVERY: Duration = Duration::from_micros(250);
 
 const SHARDS: usize = 16;

@@ -358,8 +358,7 @@ impl Producer for AsProducer {
     fn failed(&self) {
         if let Some(device) = self.device() {
             device.count(Count::InternalFailures);
-            // No worker takes the waiting pipelines any more: from now on the program's calls record what
-            // they can.
+            // No worker takes the waiting pipelines any more: from now on the program's calls record what they can.
             device.slow_hits.close();
         }
     }

@@ -92,8 +92,7 @@ pub fn ways(device: &Device, stored: &Stored, key: &Key) -> [Option<Way>; 2] {
     if !device.cache_control() {
         return [None, None];
     }
-    // Only an artifact of the device's own part counts: one that a device with other features has made may
-    // need them.
+    // Only an artifact of the device's own part counts: one that a device with other features has made may need them.
     let is_kept = stored.device.contains(Kind::Artifact, key);
     let found = stored.device.read(Kind::Found, key, &mut record).then(|| payload::found(&record)).flatten();
     let is_free = device.policy.free_recording;
@@ -208,8 +207,7 @@ pub unsafe fn make(
 ) -> Result<Finished, NotMade> {
     let Inputs { way, stored_call, artifact, source } = inputs;
     let making = Making { stored, way: *way, artifact, source: *source, questions };
-    // SAFETY: the device is alive and this thread may call its commands; `own` is of this device (# Safety of
-    // `make`).
+    // SAFETY: the device is alive and this thread may call its commands; `own` is of this device (# Safety of `make`).
     unsafe { again::with_request(device, own, key, stored_call, making) }
 }
 
@@ -228,8 +226,7 @@ impl Again for Making<'_> {
     unsafe fn run<I: CreateInfo>(self, request: &Request<'_, I>) -> Result<Finished, NotMade> {
         let Making { stored, way, artifact: buffer, source, questions } = self;
         let (call, key) = (&request.call, &request.pipeline.key);
-        // SAFETY: the request's create info is valid, and this thread may call the driver (# Safety of
-        // `Again::run`).
+        // SAFETY: the request's create info is valid, and this thread may call the driver (# Safety of `Again::run`).
         let (answer, cost, origin) = unsafe {
             match way {
                 Way::Artifact { .. } => {
@@ -301,8 +298,7 @@ unsafe fn ask_and_record<I: CreateInfo>(
     took: Duration,
 ) -> Result<Answer, NotMade> {
     let watch = Watch::begin();
-    // SAFETY: the request's create info is valid, and this thread may call the driver (# Safety of
-    // `Again::run`).
+    // SAFETY: the request's create info is valid, and this thread may call the driver (# Safety of `Again::run`).
     let (pipeline, result) = match unsafe { late::make_again(request, took) } {
         Ok(pipeline) => (pipeline, vk::Result::SUCCESS),
         Err(NotRecorded::Refused) => (vk::Pipeline::null(), vk::Result::PIPELINE_COMPILE_REQUIRED),

@@ -125,8 +125,7 @@ impl OwnObjects {
         let mut ready = RecipeObjects { own: self, modules, layout: None, pass: None, libraries };
         let parts = recipe.pipeline.parts();
         let mut buffer = Vec::new();
-        // SAFETY: `self.device` is alive, and the table has its commands; `self` owns what is made, until
-        // `destroy`.
+        // SAFETY: `self.device` is alive, and the table has its commands; `self` owns what is made, until `destroy`.
         unsafe {
             if let Some(digest) = parts.layout {
                 let (layout, is_independent) = self.layout(&digest, read, &mut buffer)?;
@@ -270,8 +269,7 @@ impl OwnObjects {
         let rebuilt = rebuilt?;
         let create = command(self.table.create_descriptor_set_layout, "set layout")?;
         let mut set = vk::DescriptorSetLayout::null();
-        // SAFETY: the device is alive; the create info is rebuilt of a program's, and its samplers are of
-        // this device.
+        // SAFETY: the device is alive; the create info is rebuilt of a program's, and its samplers are of this device.
         let result = unsafe { create(self.device, rebuilt.info(), ptr::null(), &mut set) };
         succeeded(result, "set layout")?;
         known.sets.insert(encoding, set);
@@ -318,8 +316,7 @@ impl OwnObjects {
         let rebuilt = objects::sampler(described, conversion)?;
         let create = command(self.table.create_sampler, "sampler")?;
         let mut sampler = vk::Sampler::null();
-        // SAFETY: the device is alive; the create info is rebuilt of a program's, and its conversion is of
-        // this device.
+        // SAFETY: the device is alive; the create info is rebuilt of a program's, and its conversion is of this device.
         let result = unsafe { create(self.device, rebuilt.info(), ptr::null(), &mut sampler) };
         succeeded(result, "sampler").map(|()| sampler)
     }
@@ -329,8 +326,7 @@ impl OwnObjects {
     /// more.
     unsafe fn destroy_conversion(&self, conversion: vk::SamplerYcbcrConversion) {
         if let Some(destroy) = self.table.destroy_sampler_ycbcr_conversion {
-            // SAFETY: the device is alive, `conversion` was made without an allocator and is unused; NULL is
-            // ignored.
+            // SAFETY: the device is alive, `conversion` was made without an allocator and is unused; NULL is ignored.
             unsafe { destroy(self.device, conversion, ptr::null()) };
         }
     }

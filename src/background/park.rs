@@ -285,8 +285,7 @@ impl Parker {
 
     /// Whether the driver may get the call, and a mark for as long as it has it.
     fn admit<'a>(&self, plan: &Plan, stored: &'a Stored, key: &Key, way: Way) -> Admission<'a> {
-        // The guard file has the artifact under its own key, so that a crash is blamed on this artifact
-        // alone.
+        // The guard file has the artifact under its own key, so that a crash is blamed on this artifact alone.
         if way == (Way::Artifact { is_taken: false }) {
             let admission = stored.device.admit(key);
             if matches!(admission, Admission::Quarantined) {
@@ -337,8 +336,7 @@ impl Parker {
             plan.give_back(key);
             ControlFlow::Break(Some(LOOKS_AGAIN))
         };
-        // The guard file is waited for before the gate: otherwise vkDestroyDevice would wait for the disk as
-        // well.
+        // The guard file is waited for before the gate: otherwise vkDestroyDevice would wait for the disk as well.
         if !stored.device.is_guarded() {
             return later();
         }

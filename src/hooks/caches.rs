@@ -105,8 +105,7 @@ unsafe fn complete(device: &Device, handle: vk::PipelineCache) -> Option<app_dat
         return None;
     }
     let cache = device.caches.of_program.get(handle)?;
-    // SAFETY: `handle` is a live cache that the program lets this thread read (the caller's # Safety
-    // section).
+    // SAFETY: `handle` is a live cache that the program lets this thread read (the caller's # Safety section).
     unsafe { app_data::complete(device, handle, &cache) }
 }
 
@@ -121,8 +120,7 @@ unsafe fn write(device: &Device, answer: &[u8], size: &mut usize, data: *mut u8)
         return vk::Result::SUCCESS;
     }
     if *size >= answer.len() {
-        // SAFETY: `data` has room for `size` bytes, and `size` was just found to be no less than the answer's
-        // length.
+        // SAFETY: `data` has room for `size` bytes, and `size` was just found to be no less than the answer's length.
         unsafe { std::ptr::copy_nonoverlapping(answer.as_ptr(), data, answer.len()) };
         *size = answer.len();
         return vk::Result::SUCCESS;

@@ -200,8 +200,7 @@ pub unsafe extern "system" fn get_instance_proc_addr(
 /// `handle` is NULL or live.
 unsafe fn look_up(handle: vk::Instance, name: &CStr) -> vk::PFN_vkVoidFunction {
     let own = instance_command(name);
-    // SAFETY: `handle` is a live instance here: NULL is ruled out before `find` reads its dispatch table
-    // pointer.
+    // SAFETY: `handle` is a live instance here: NULL is ruled out before `find` reads its dispatch table pointer.
     let Some(instance) =
         (handle != vk::Instance::null()).then(|| unsafe { state::instance::find(handle) }).flatten()
     else {

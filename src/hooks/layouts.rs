@@ -118,8 +118,7 @@ unsafe fn sampler(
     device: &Device,
     info: &vk::SamplerCreateInfo<'_>,
 ) -> Described<vkstash_model::recipe::Sampler> {
-    // SAFETY: `info` is a valid VkSamplerCreateInfo; a conversion is looked up by its handle, not
-    // dereferenced.
+    // SAFETY: `info` is a valid VkSamplerCreateInfo; a conversion is looked up by its handle, not dereferenced.
     unsafe { objects::sampler(info, |conversion| described(&device.objects.conversions, conversion)) }
 }
 

@@ -145,8 +145,7 @@ unsafe fn write_list<T: Copy>(list: &[T], count: &mut u32, target: *mut T) -> vk
         return vk::Result::SUCCESS;
     }
     let written = available.min(*count);
-    // SAFETY: `target` is valid for `count` elements, of which no more than `count` are written; `list` is
-    // the layer's.
+    // SAFETY: `target` is valid for `count` elements, of which no more than `count` are written; `list` is the layer's.
     unsafe { std::ptr::copy_nonoverlapping(list.as_ptr(), target, written as usize) };
     *count = written;
     if written < available { vk::Result::INCOMPLETE } else { vk::Result::SUCCESS }

@@ -101,8 +101,7 @@ pub(super) unsafe fn untouched<I: CreateInfo>(
     pipelines: *mut vk::Pipeline,
     below: impl FnOnce() -> vk::Result,
 ) -> vk::Result {
-    // SAFETY: `infos` and `pipelines` are the program's arrays of `count` elements (the caller's # Safety
-    // section).
+    // SAFETY: `infos` and `pipelines` are the program's arrays of `count` elements (the caller's # Safety section).
     let refuse = || unsafe { refuse::refuse_impossible(device, count, infos, pipelines) };
     // Whether the driver may see it cannot be told then.
     let unknown = || {

@@ -314,8 +314,7 @@ unsafe fn allowed<I: CreateInfo>(info: &I, forbid: bool, arena: &mut Arena) -> R
     if !forbid {
         return Ok(*info);
     }
-    // SAFETY: `info` is a valid create info; the caller keeps `arena` and the original while it uses the
-    // copy.
+    // SAFETY: `info` is a valid create info; the caller keeps `arena` and the original while it uses the copy.
     let copy = unsafe {
         let mut creation = Creation::of(info);
         creation.forbid_compiling(arena).then_some(creation.info)

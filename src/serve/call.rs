@@ -83,8 +83,7 @@ impl<'a, I: CreateInfo> Call<'a, I> {
     /// # Safety
     /// The call's create info is valid, its cache is NULL or a live one of the device, its allocator NULL or valid.
     pub unsafe fn create(&self) -> Answer {
-        // SAFETY: the create info, the cache and the allocator are those that the program passed to the
-        // command.
+        // SAFETY: the create info, the cache and the allocator are those that the program passed to the command.
         unsafe { self.create_with(self.passed.handle(), &self.creation.info) }
     }
 

@@ -52,8 +52,7 @@ pub(super) unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>) -> Option<Serv
         fill(device, call.passed.known(), beside, shaders);
     }
     let mut offered = Offered::new(device);
-    // SAFETY: the request's create info is valid; `offered`, in which its copy lives, stays on this stack
-    // frame.
+    // SAFETY: the request's create info is valid; `offered`, in which its copy lives, stays on this stack frame.
     unsafe {
         let info = offered.prepare(request)?;
         let started = Instant::now();

@@ -175,8 +175,7 @@ unsafe fn call_and_record<I: CreateInfo>(
         unsafe { feedback::clear_hit(feedback) };
     }
     let made = Made { pipeline: answer.pipeline, cost, compiled, captures: info.is_some() };
-    // SAFETY: the request's create info is valid, and the driver has just made the pipeline with the cache of
-    // `source`.
+    // SAFETY: the request's create info is valid, and the driver has just made the pipeline with the cache of `source`.
     (answer, unsafe { record_made(request, &source, &made) })
 }
 
@@ -210,8 +209,7 @@ unsafe fn record_made<I: CreateInfo>(request: &Request<'_, I>, source: &Source<'
             unsafe { device.caches.data.read(call.passed.handle(), &prefix) }
         }
         Source::Captured => {
-            // SAFETY: the pipeline is alive, and was just made of `binary::capturing`'s copy of the valid
-            // create info.
+            // SAFETY: the pipeline is alive, and was just made of `binary::capturing`'s copy of the valid create info.
             let recorded = made.captures && unsafe { binary::record_captured(request, made.pipeline, cost) };
             device.caches.probe.note(call.class(), (!recorded).then_some(NoData::Empty), false);
             return if recorded { Outcome::Recorded } else { Outcome::Unrecorded };
@@ -234,8 +232,7 @@ unsafe fn record_made<I: CreateInfo>(request: &Request<'_, I>, source: &Source<'
     if compiled && device.stored().is_some_and(|stored| record::is_lost(stored, &pipeline.key)) {
         record::count_lost(device, cost);
     }
-    // SAFETY: the request's create info is valid, and `payload` is the data of the cache that the pipeline
-    // was put in.
+    // SAFETY: the request's create info is valid, and `payload` is the data of the cache that the pipeline was put in.
     unsafe { record::record(request, payload) };
     Outcome::Recorded
 }

@@ -125,8 +125,7 @@ impl CreateInfo for vk::GraphicsPipelineCreateInfo<'_> {
         objects: &impl Objects,
         scratch: &'a mut Scratch,
     ) -> Result<Captured<'a>, Refusal> {
-        // SAFETY: `self` is a valid VkGraphicsPipelineCreateInfo of the device, and `parsed` was read from
-        // it.
+        // SAFETY: `self` is a valid VkGraphicsPipelineCreateInfo of the device, and `parsed` was read from it.
         unsafe { graphics::graphics(self, parsed, objects, scratch) }
     }
 
@@ -178,8 +177,7 @@ impl CreateInfo for vk::RayTracingPipelineCreateInfoKHR<'_> {
         objects: &impl Objects,
         scratch: &'a mut Scratch,
     ) -> Result<Captured<'a>, Refusal> {
-        // SAFETY: `self` is a valid VkRayTracingPipelineCreateInfoKHR of the device, and `parsed` was read
-        // from it.
+        // SAFETY: `self` is a valid VkRayTracingPipelineCreateInfoKHR of the device, and `parsed` was read from it.
         unsafe { ray_tracing::ray_tracing(self, parsed, objects, scratch) }
     }
 
@@ -249,8 +247,7 @@ impl<'a, I: CreateInfo> Creation<'a, I> {
         objects: &impl Objects,
         scratch: &'b mut Scratch,
     ) -> Result<Captured<'b>, Refusal> {
-        // SAFETY: `self.info` is valid, and `self.parsed` was read from it: the two stay in step in every
-        // copy.
+        // SAFETY: `self.info` is valid, and `self.parsed` was read from it: the two stay in step in every copy.
         unsafe { self.info.capture(&self.parsed, objects, scratch) }
     }
 
@@ -268,8 +265,7 @@ impl<'a, I: CreateInfo> Creation<'a, I> {
         (*base, *base_index) = (made(from), -1);
         if base.is_null() {
             // Where the chain cannot be copied, it stays a derivative of VK_NULL_HANDLE.
-            // SAFETY: `self.info` is valid; `arena` and the original outlive its use (the caller's # Safety
-            // section).
+            // SAFETY: `self.info` is valid; `arena` and the original outlive its use (the caller's # Safety section).
             unsafe { self.change_flags(0, DERIVATIVE, arena) };
         }
     }

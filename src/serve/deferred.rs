@@ -458,8 +458,7 @@ fn finish(device: &Device, deferred_call: DeferredCall, result: vk::Result) {
     // SAFETY: NULL, or a cache of the layer's that the driver is done with.
     unsafe { device.caches.data.destroy(cache) };
     if let Some(passed) = passed.as_ref().filter(|_| cache.is_null()) {
-        // A program that read the cache's data during the call has data without what the driver has added
-        // since.
+        // A program that read the cache's data during the call has data without what the driver has added since.
         passed.mark_filled();
     }
     let count = elements.len();

@@ -22,8 +22,7 @@ pub unsafe fn serve<I: CreateInfo>(call: &Call<'_, I>, made: Option<Answer>) -> 
             unsafe { feedback::clear_hit(call.parsed().feedback) };
             made
         }
-        // SAFETY: the call's create info is valid: where the layer fails, the program's command has not
-        // returned yet.
+        // SAFETY: the call's create info is valid: where the layer fails, the program's command has not returned yet.
         None => unsafe { untouched(call) },
     };
     if answer.result == vk::Result::SUCCESS && call.parsed().is_library() {
@@ -39,8 +38,7 @@ pub unsafe fn serve<I: CreateInfo>(call: &Call<'_, I>, made: Option<Answer>) -> 
 unsafe fn untouched<I: CreateInfo>(call: &Call<'_, I>) -> Answer {
     let device = call.device;
     let mut arena = Arena::default();
-    // SAFETY: the call's create info is valid; the arena, in which its copy's chain lives, outlives the
-    // driver's call.
+    // SAFETY: the call's create info is valid; the arena, in which its copy's chain lives, outlives the driver's call.
     unsafe {
         if call.names_code_of_the_layers() {
             device.count(Count::CompileRequired);

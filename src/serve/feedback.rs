@@ -15,8 +15,7 @@ type Feedback<'a> = Option<&'a vk::PipelineCreationFeedbackCreateInfo<'a>>;
 /// # Safety
 /// `info` is none or a valid structure whose outputs the driver has filled.
 pub unsafe fn cache_hit(info: Feedback<'_>) -> Option<bool> {
-    // SAFETY: pPipelineCreationFeedback of the valid structure points to one output, which the driver has
-    // filled.
+    // SAFETY: pPipelineCreationFeedback of the valid structure points to one output, which the driver has filled.
     let feedback = unsafe { info?.p_pipeline_creation_feedback.as_ref() }?;
     Some(feedback.flags.contains(vk::PipelineCreationFeedbackFlags::VALID | HIT))
 }

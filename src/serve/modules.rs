@@ -144,8 +144,7 @@ impl<'a> StoredModules<'a> {
         creation: &Creation<'b, I>,
         stored: &Stored,
     ) -> Option<Creation<'b, I>> {
-        // SAFETY: `creation` is of a valid create info; the caller keeps `self`, in which the modules are, in
-        // place.
+        // SAFETY: `creation` is of a valid create info; the caller keeps `self`, in which the modules are, in place.
         unsafe { self.put_in_by(creation, stored, |_, native| Key::try_from(native?.as_bytes()).ok()) }
     }
 

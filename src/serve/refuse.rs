@@ -18,8 +18,7 @@ use vkstash_store::format::record::Key;
 /// # Safety
 /// `parsed` is of a valid create info.
 pub unsafe fn refuse(parsed: &Parsed<'_>) -> Answer {
-    // SAFETY: the feedback structure in `parsed` is none or a valid one in the chain of the program's create
-    // info.
+    // SAFETY: the feedback structure in `parsed` is none or a valid one in the chain of the program's create info.
     unsafe { feedback::say_none(parsed.feedback) };
     Answer::compile_required()
 }
@@ -35,8 +34,7 @@ pub unsafe fn refuse_all<'a>(
 ) -> vk::Result {
     let mut count = 0;
     for (index, parsed) in parsed.enumerate() {
-        // SAFETY: each of `parsed` is of a valid create info, and `pipelines` has an element for each of
-        // them.
+        // SAFETY: each of `parsed` is of a valid create info, and `pipelines` has an element for each of them.
         unsafe {
             refuse(&parsed);
             *pipelines.add(index) = vk::Pipeline::null();

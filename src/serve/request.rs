@@ -41,8 +41,7 @@ impl<'a> DescribedPipeline<'a> {
     ) -> Result<DescribedPipeline<'a>, Refusal> {
         let mut scratch = Scratch::default();
         let (parts, shaders, traits) = {
-            // SAFETY: the create info is valid, and its handles are of the device whose objects `objects`
-            // are.
+            // SAFETY: the create info is valid, and its handles are of the device whose objects `objects` are.
             let Captured { recipe, traits } = unsafe { creation.capture(objects, &mut scratch) }?;
             let encoded = key::encode(&recipe, buffer);
             encoded.map_err(|_| Refusal::plain(BypassReason::NotCacheable))?;

@@ -36,8 +36,7 @@ struct Buffers {
 /// What a thread keeps of its buffer for artifacts at most.
 const KEPT_BYTES: usize = 1 << 20;
 
-// A call that goes down undescribed does not use the buffers: the first use in a thread registers a
-// destructor.
+// A call that goes down undescribed does not use the buffers: the first use in a thread registers a destructor.
 thread_local!(static BUFFERS: RefCell<Buffers> = RefCell::default());
 
 /// Serves one create info.
@@ -68,8 +67,7 @@ pub unsafe fn serve<I: CreateInfo>(call: &Call<'_, I>) -> Answer {
     // The buffers are destroyed, or in use by a driver that calls back into Vulkan from a creation call.
     let taken = BUFFERS.try_with(|buffers| buffers.try_borrow_mut().ok().map(|mut kept| take(&mut *kept)));
     let mut buffers = taken.ok().flatten().unwrap_or_default();
-    // SAFETY: the call's create info, or its copy in `arena`, is valid, and names its base pipeline by
-    // handle.
+    // SAFETY: the call's create info, or its copy in `arena`, is valid, and names its base pipeline by handle.
     let answer = unsafe { serve_described(&call, &mut buffers) };
     // One large artifact must not keep its memory in every thread.
     if buffers.artifact.capacity() > KEPT_BYTES {
@@ -190,8 +188,7 @@ pub unsafe fn without_compiling<'a, I: CreateInfo>(
     let mut artifact = ArtifactOutcome::NotOffered;
     let mut driver_says = None;
     for source in sources {
-        // SAFETY: each source reads the request's create info, which is valid, and returns before the next is
-        // asked.
+        // SAFETY: each source reads the request's create info, which is valid, and returns before the next is asked.
         let served = unsafe {
             match source {
                 Source::Parked => parked::take(request),

@@ -91,8 +91,7 @@ impl Beside {
     pub fn note_inside(&self, key: &Key, shaders: &ShaderSet) {
         match self.first.set((*key, shaders.clone())) {
             Ok(()) => self.first_is_inside.store(true, Ordering::Release),
-            // Another thread has made a pipeline beside the cache meanwhile: this one is noted as pending,
-            // too.
+            // Another thread has made a pipeline beside the cache meanwhile: this one is noted as pending, too.
             Err(_) => _ = self.note(key, shaders),
         }
     }

@@ -194,8 +194,7 @@ impl Device {
             ..DeviceReport::default()
         };
         let mut policy = policy::of(physical.driver);
-        // With VkPhysicalDevicePipelineCacheIncrementalModeFeaturesSEC reading a cache changes it (contract
-        // 4.7).
+        // With VkPhysicalDevicePipelineCacheIncrementalModeFeaturesSEC reading a cache changes it (contract 4.7).
         let incremental = decided.configuration.switches_on(INCREMENTAL_CACHES);
         policy.artifacts &= !incremental;
         let stats = DeviceStats { identity, part: OnceLock::new(), counters: Counters::default() };
@@ -387,7 +386,6 @@ impl Device {
                     }
                 }
                 // `vkstash prewarm` makes this device's own artifacts, also where a sibling has one.
-                // itself.
                 let is_worker = self.instance.config.application.is_some();
                 let takes_siblings = self.cache_control() && !self.policy.siblings.is_empty() && !is_worker;
                 let siblings = takes_siblings.then(|| stash.siblings(&header));

@@ -97,8 +97,7 @@ pub struct Estimate {
     seed_us: u32,
 }
 
-/// So many questions in a row may bring nothing. One question that does bring something makes good for two that do
-/// not.
+/// So many questions in a row may bring nothing. One question that does bring something makes good for two that do not.
 const MOST: i32 = 8;
 /// After so many questions in vain the driver is asked once in so many times.
 const SAMPLE: u32 = 64;

@@ -31,8 +31,7 @@ impl Device {
             stored.put_module(self.counters(), identity, record());
         }
         if self.identifiers() == IdentifierMode::Native {
-            // SAFETY: `module` is live; the mode is Native only if the program enabled the extension on this
-            // device.
+            // SAFETY: `module` is live; the mode is Native only if the program enabled the extension on this device.
             if let Some(native) = unsafe { self.native_identifier(module) } {
                 self.learn_pair(&native, identity);
             }
@@ -51,8 +50,7 @@ impl Device {
     /// `module` is a live module of this device, on which the program enabled the extension.
     unsafe fn native_identifier(&self, module: vk::ShaderModule) -> Option<NativeIdentifier> {
         let mut identifier = vk::ShaderModuleIdentifierEXT::default();
-        // SAFETY: `module` is a live module of `self.handle`, whose program enabled shaderModuleIdentifier
-        // (06884).
+        // SAFETY: `module` is a live module of `self.handle`, whose program enabled shaderModuleIdentifier (06884).
         unsafe { (self.table.get_shader_module_identifier?)(self.handle, module, &mut identifier) };
         NativeIdentifier::new(identifier.identifier.get(..identifier.identifier_size as usize)?)
     }
@@ -80,8 +78,7 @@ impl Device {
             ..Default::default()
         };
         let mut identifier = vk::ShaderModuleIdentifierEXT::default();
-        // SAFETY: a live device that enabled the extension natively; `info` has valid flags and code, and no
-        // chain.
+        // SAFETY: a live device that enabled the extension natively; `info` has valid flags and code, and no chain.
         unsafe { query(self.handle, &info, &mut identifier) };
         let bytes = identifier.identifier.get(..identifier.identifier_size as usize);
         if let Some(native) = bytes.and_then(NativeIdentifier::new) {

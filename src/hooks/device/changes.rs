@@ -80,8 +80,7 @@ impl Wanted {
         config: &Config,
         disables_driver_cache: impl FnOnce() -> bool,
     ) -> Wanted {
-        // SAFETY: ppEnabledExtensionNames of the valid `info` has enabledExtensionCount NULL-terminated
-        // strings.
+        // SAFETY: ppEnabledExtensionNames of the valid `info` has enabledExtensionCount NULL-terminated strings.
         let asked =
             unsafe { extension_names(info) }.any(|name| name == ash::ext::shader_module_identifier::NAME);
         let identifiers = match (asked, physical.emulates) {
@@ -169,8 +168,7 @@ impl<'a> Changed<'a> {
         let lacks_control = physical.emulates_cache_control;
         let add = wanted.add_cache_control && physical.cache_control != CacheControl::None;
         let mut found = false;
-        // SAFETY: the chain of `self.info` is the valid one that the program passed: nothing was changed in
-        // it yet.
+        // SAFETY: the chain of `self.info` is the valid one that the program passed: nothing was changed in it yet.
         let must_copy = unsafe {
             chain::walk(self.info.p_next).any(|node| {
                 let s_type = (*node).s_type;

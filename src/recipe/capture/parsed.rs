@@ -138,8 +138,7 @@ impl<'a> Parsed<'a> {
             subsets: Subsets::ALL,
             libraries: &[],
             stages,
-            // SAFETY: `stages` are valid, and are read by the specification's rules in this pipeline
-            // (contract 6).
+            // SAFETY: `stages` are valid, and are read by the specification's rules in this pipeline (contract 6).
             naming: unsafe { Naming::of(stages) },
             feedback: chained.feedback,
         }

@@ -106,8 +106,7 @@ pub unsafe fn code<'a>(info: &vk::ShaderModuleCreateInfo<'a>) -> &'a [u8] {
     if info.code_size == 0 || info.p_code.is_null() {
         return &[];
     }
-    // SAFETY: pCode points to codeSize bytes (VUID-VkShaderModuleCreateInfo-pCode-parameter), and codeSize is
-    // not 0.
+    // SAFETY: pCode points to codeSize bytes (VUID-VkShaderModuleCreateInfo-pCode-parameter), and codeSize is not 0.
     unsafe { std::slice::from_raw_parts(info.p_code.cast(), info.code_size) }
 }
 

@@ -85,8 +85,7 @@ unsafe extern "C" {
 /// `name` is a NULL-terminated string; nobody changes the environment meanwhile.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn getenv(name: *const c_char) -> *mut c_char {
-    // SAFETY: `name` is NULL-terminated, nobody changes `environ` meanwhile, and the kernel writes 16 bytes
-    // at most.
+    // SAFETY: `name` is NULL-terminated, nobody changes `environ` meanwhile, and the kernel writes 16 bytes at most.
     unsafe {
         let name = CStr::from_ptr(name).to_bytes();
         let mut thread = [0; 16];

@@ -58,8 +58,7 @@ pub unsafe fn input_assembly<'a>(
     info: *const vk::PipelineInputAssemblyStateCreateInfo<'a>,
     dynamic: &Dynamic,
 ) -> Result<Option<InputAssembly<'a>>, Refusal> {
-    // SAFETY: pInputAssemblyState is NULL, which is only allowed where its state is dynamic (09031), or
-    // valid.
+    // SAFETY: pInputAssemblyState is NULL, which is only allowed where its state is dynamic (09031), or valid.
     let Some(info) = (unsafe { info.as_ref() }) else { return Ok(None) };
     Ok(Some(InputAssembly {
         flags: info.flags.as_raw(),
@@ -201,8 +200,7 @@ pub unsafe fn depth_stencil<'a>(
     dynamic: &Dynamic,
 ) -> Result<Option<DepthStencil<'a>>, Refusal> {
     use vk::DynamicState as D;
-    // SAFETY: pDepthStencilState is NULL, or valid: no discard, and a depth or stencil attachment (09028,
-    // 09033).
+    // SAFETY: pDepthStencilState is NULL, or valid: no discard, and a depth or stencil attachment (09028, 09033).
     let Some(info) = (unsafe { info.as_ref() }) else { return Ok(None) };
     let face = |face: &vk::StencilOpState| {
         [
