@@ -27,10 +27,10 @@ pub enum Identifiers {
     Off,
 }
 
-/// Who is asked first for a pipeline.
+/// Which source is asked first for a pipeline that is not parked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AskFirst {
-    /// Whom the table of drivers names.
+    /// The source that the table of drivers names.
     #[default]
     Auto,
     /// The stash.
@@ -226,7 +226,7 @@ mod tests {
         assert!(!Config::from_lookup(both).compile_stored, "the new name is asked first");
     }
 
-    /// The kernel says so to a program that gets rights which whoever started it may not have: here a copy of this
+    /// The kernel sets AT_SECURE for a program that gets rights that its parent may lack: here for a copy of this
     /// test's own binary, which gets a group by being started.
     #[test]
     fn an_elevated_process_gets_nothing() {

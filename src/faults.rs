@@ -27,7 +27,7 @@ pub fn here(place: &str) {
     }
 }
 
-/// Nothing.
+/// Panics on purpose at a named place in builds with debug assertions; here it does nothing.
 #[cfg(not(debug_assertions))]
 #[inline(always)]
 pub fn here(_: &str) {}
@@ -54,14 +54,14 @@ fn is_unhurried() -> bool {
     *IS_UNHURRIED.get_or_init(|| std::env::var_os("VKSTASH_TEST_UNHURRIED").is_some())
 }
 
-/// The limit.
+/// The usual time limit: tests change it only in builds with debug assertions.
 #[cfg(not(debug_assertions))]
 #[inline(always)]
 pub fn time_limit(usual: Duration) -> Duration {
     usual
 }
 
-/// That time.
+/// The measured time, unchanged: tests change it only in builds with debug assertions.
 #[cfg(not(debug_assertions))]
 #[inline(always)]
 pub fn measured(took: Duration) -> Option<Duration> {
@@ -83,7 +83,7 @@ pub fn is_busy(look: impl FnOnce() -> bool) -> bool {
     wanted.unwrap_or_else(look)
 }
 
-/// Whether it is.
+/// Whether the machine is busy, as `look` finds it.
 #[cfg(not(debug_assertions))]
 #[inline(always)]
 pub fn is_busy(look: impl FnOnce() -> bool) -> bool {
@@ -112,14 +112,14 @@ fn is_to_be_scarce() -> bool {
     *WANTED.get_or_init(|| std::env::var_os("VKSTASH_TEST_SCARCE").is_some())
 }
 
-/// Whether it is.
+/// Whether memory is scarce, as `look` finds it.
 #[cfg(not(debug_assertions))]
 #[inline(always)]
 pub fn is_memory_scarce(look: impl FnOnce() -> bool) -> bool {
     look()
 }
 
-/// That time.
+/// The usual time until memory is looked at.
 #[cfg(not(debug_assertions))]
 #[inline(always)]
 pub fn until_memory(usual: Duration) -> Duration {

@@ -12,8 +12,8 @@ pub fn guard<R>(command: &'static str, body: impl FnOnce() -> R, fallback: impl 
     guard_within(&signals::Uncancelled::begin(), command, body, fallback)
 }
 
-/// The same where the thread cannot be cancelled anyway: a cancelled thread is unwound by force, which Rust's frames
-/// answer with an abort. What is called for each pipeline asks for that once.
+/// [`guard`] on a thread that cannot be cancelled anyway: a cancelled thread is unwound by force, which Rust's frames
+/// answer with an abort. Hooks that run for each pipeline switch cancellation off once.
 pub fn guard_within<R>(
     _: &signals::Uncancelled,
     command: &'static str,
@@ -26,7 +26,7 @@ pub fn guard_within<R>(
     })
 }
 
-/// Runs work that nobody waits for. False: it panicked.
+/// Runs work that no thread waits for. False: it panicked.
 pub fn contained(work: &'static str, body: impl FnOnce()) -> bool {
     // The thread may be one of the program's, as in `guard`.
     let _uncancelled = signals::Uncancelled::begin();

@@ -51,13 +51,13 @@ pub use loader::NegotiateLayerInterface;
 /// The one symbol that the Vulkan loader looks up in a layer library (loader interface 2).
 ///
 /// # Safety
-/// Called by the Vulkan loader, with its own structure.
+/// Called by the Vulkan loader, with a valid VkNegotiateLayerInterface that may be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "system" fn vkNegotiateLoaderLayerInterfaceVersion(
     interface: *mut NegotiateLayerInterface,
 ) -> vk::Result {
     guard::silence_panics();
-    // SAFETY: the caller's contract.
+    // SAFETY: the loader passes its own VkNegotiateLayerInterface, which it keeps valid and writable for this call.
     let negotiate = || unsafe {
         loader::negotiate(
             interface,
@@ -73,10 +73,10 @@ pub unsafe extern "system" fn vkNegotiateLoaderLayerInterfaceVersion(
 /// and writes answers to the other until the input ends (docs/prewarm.md). 0: it ended in order.
 ///
 /// # Safety
-/// Two open descriptors, which belong to this call from now on.
+/// `input` and `output` are open descriptors, which belong to this call from now on.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vkstash_prewarm_worker(input: libc::c_int, output: libc::c_int) -> libc::c_int {
     guard::silence_panics();
-    // SAFETY: the caller's contract.
+    // SAFETY: `input` and `output` are open descriptors that the tool has given away with this call.
     guard::guard("prewarm", || unsafe { prewarm::worker::run(input, output) }, || 2)
 }

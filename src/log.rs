@@ -19,7 +19,7 @@ use crate::user_file;
 use vkstash_store::base::descriptor::Descriptor;
 use vkstash_store::base::signals;
 
-/// `vkstash: warn: text`: whoever reads a game's output must see where a line comes from.
+/// `vkstash: warn: text`: the reader of a game's output must see where a line comes from.
 struct OneLine;
 
 impl<S, N> FormatEvent<S, N> for OneLine
@@ -40,8 +40,8 @@ where
     }
 }
 
-/// Where lines go. A line that cannot be written is dropped: there is nobody to tell. Nor does the program wait for
-/// whoever reads its standard error.
+/// Where lines go. A line that cannot be written is dropped: it could be reported nowhere else. Nor does the program
+/// wait for the reader of its standard error.
 enum Sink {
     StandardError,
     File(Descriptor),

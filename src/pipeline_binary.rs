@@ -126,7 +126,7 @@ impl Key {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Data {
-    /// Bytes.
+    /// dataSize, in bytes.
     pub size: usize,
     /// The driver only reads it.
     pub data: *mut c_void,
@@ -136,7 +136,7 @@ pub struct Data {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct KeysAndData {
-    /// How many.
+    /// binaryCount.
     pub count: u32,
     /// The keys.
     pub keys: *const Key,
@@ -162,7 +162,7 @@ pub struct CreateInfo {
     pub s_type: vk::StructureType,
     /// The chain.
     pub p_next: *const c_void,
-    /// From data.
+    /// pKeysAndDataInfo: the binaries are made of this data.
     pub keys_and_data: *const KeysAndData,
     /// From a pipeline that was created with [`CAPTURE_DATA`].
     pub pipeline: vk::Pipeline,
@@ -210,7 +210,7 @@ pub struct DataInfo {
 }
 
 impl DataInfo {
-    /// Of one binary.
+    /// Asks for the data of one binary.
     pub fn new(binary: PipelineBinary) -> DataInfo {
         DataInfo { s_type: s_type(6), p_next: std::ptr::null_mut(), binary }
     }
@@ -226,7 +226,7 @@ pub struct ReleaseInfo {
 }
 
 impl ReleaseInfo {
-    /// Of one pipeline.
+    /// Releases the captured data of one pipeline.
     pub fn new(pipeline: vk::Pipeline) -> ReleaseInfo {
         ReleaseInfo { s_type: s_type(5), p_next: std::ptr::null_mut(), pipeline }
     }

@@ -31,12 +31,12 @@ impl Default for Shard {
 pub struct Counters {
     shards: [Shard; SHARDS],
     bypassed: Mutex<BTreeMap<(BypassReason, i32), u64>>,
-    /// Something was counted that no report has.
+    /// Whether a counter has changed since [`Counters::take_changed`], so that a report is due.
     changed: AtomicBool,
     listener: OnceLock<Listener>,
 }
 
-/// Told that a report is due.
+/// A callback that is told that a report is due.
 type Listener = Box<dyn Fn() + Send + Sync>;
 
 fn shard() -> usize {
@@ -73,8 +73,8 @@ impl Counters {
         }
     }
 
-    /// Who is told of the first change since [`Counters::take_changed`], on the thread that counts: it must
-    /// neither wait nor write. The first listener stays; it is told of what was counted before.
+    /// Sets the listener that is told of the first change since [`Counters::take_changed`], on the thread that
+    /// counts: it must neither wait nor write. The first listener stays; it is told of what was counted before.
     pub fn listen(&self, listener: impl Fn() + Send + Sync + 'static) {
         if self.listener.set(Box::new(listener)).is_err() {
             return;
@@ -87,7 +87,7 @@ impl Counters {
         }
     }
 
-    /// Whether somebody listens.
+    /// Whether a listener is set.
     pub fn has_listener(&self) -> bool {
         self.listener.get().is_some()
     }

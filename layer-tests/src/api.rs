@@ -25,11 +25,11 @@ pub const CLEAR: u32 = 0x4;
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Statistics {
-    /// Created, however that was done.
+    /// Objects created, from a cache or not.
     pub created: u64,
-    /// Without the stash.
+    /// Objects created without the stash.
     pub missed_in_stash: u64,
-    /// By the driver's compiler.
+    /// Objects that no cache had: the driver compiled them.
     pub missed_anywhere: u64,
 }
 

@@ -208,7 +208,7 @@ impl Running {
         self.process.id()
     }
 
-    /// Waits for its end.
+    /// Waits for the end of the process.
     pub fn wait(mut self) -> Outcome {
         let started = Instant::now();
         let mut hung = false;
@@ -250,9 +250,9 @@ pub struct Outcome {
     step: String,
     /// Exit status or signal.
     pub status: ExitStatus,
-    /// It had to be killed.
+    /// The process hung, and had to be killed.
     pub hung: bool,
-    /// Its answer; null if there is none.
+    /// The step's answer; null if there is none.
     pub value: Value,
     /// Its standard error.
     pub stderr: String,
@@ -266,7 +266,7 @@ impl Outcome {
         self.status.signal()
     }
 
-    /// How it ended, in words.
+    /// How the process ended, in words.
     pub fn ending(&self) -> String {
         let hung = if self.hung { " after it hung" } else { "" };
         let stderr = self.stderr.trim_end();
@@ -283,7 +283,7 @@ impl Outcome {
 /// A step that ended normally.
 #[derive(Debug)]
 pub struct Run<T> {
-    /// What it answered.
+    /// The step's answer.
     pub value: T,
     /// The layer's reports of this run alone.
     pub reports: Reports,

@@ -60,7 +60,7 @@ pub struct Module {
 }
 
 impl Module {
-    /// The same module with a string of its own.
+    /// A copy of the module with a string of its own, which makes it another module with the same behaviour.
     fn copy(&self, number: u32) -> Module {
         const OP_STRING: u32 = 7;
         const BOUND: usize = 3;

@@ -95,11 +95,11 @@ impl Driver {
 pub enum Layer {
     /// The layer is not loaded.
     Off,
-    /// By an implicit manifest, enabled by VKSTASH=1, as users have it.
+    /// The layer is loaded by an implicit manifest, enabled by VKSTASH=1, as users have it.
     Implicit,
-    /// By VK_INSTANCE_LAYERS, from an explicit manifest in VK_LAYER_PATH.
+    /// The layer is loaded by VK_INSTANCE_LAYERS, from an explicit manifest in VK_LAYER_PATH.
     Explicit,
-    /// By both manifests.
+    /// The layer is loaded by both manifests.
     Both,
 }
 
@@ -142,7 +142,7 @@ impl Env {
         self
     }
 
-    /// Without the layer.
+    /// The environment without the layer.
     pub fn without_layer(self) -> Env {
         self.layer(Layer::Off)
     }

@@ -20,7 +20,7 @@ use crate::report::Reports;
 /// A program that hangs is killed after this time. No test measures with it.
 const PATIENCE: Duration = Duration::from_secs(1800);
 
-/// One of the programs.
+/// A program that is run with and without the layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Program {
     /// A small program over the wgpu crate.
@@ -55,7 +55,7 @@ pub enum Program {
     Zink,
 }
 
-/// All of them, in the order of the table.
+/// All programs, in the order of the table in the documentation.
 pub const ALL: [Program; 15] = [
     Program::Wgpu,
     Program::WgpuCache,
@@ -189,18 +189,18 @@ impl Program {
         found.unwrap_or("unknown").to_owned()
     }
 
-    /// Whether it creates the same pipelines in each run: a program that is ended by a signal may not create all of
-    /// them.
+    /// Whether the program creates the same pipelines in each run: a program that is ended by a signal may not create
+    /// all of them.
     pub fn ends_by_itself(self) -> bool {
         self.end().is_none()
     }
 
-    /// Whether its output depends on what it drew.
+    /// Whether the program's output depends on what it drew.
     pub fn is_compared(self) -> bool {
         !matches!(self, Program::Vkcube | Program::Vkd3dGears | Program::Zink)
     }
 
-    /// Whether it needs a display.
+    /// Whether the program needs a display.
     fn windowed(self) -> bool {
         match self {
             Program::Mpv | Program::Vkcube | Program::Vkd3dTriangle | Program::Vkd3dGears => true,
@@ -210,7 +210,7 @@ impl Program {
         }
     }
 
-    /// Whether it is installed, with what it needs on this driver.
+    /// Whether the program is installed, with what it needs on this driver.
     pub fn find(self, driver: &Driver) -> Result<(), Missing> {
         let mut wanted = vec![(self.package(), self.file())];
         if self.windowed() {
@@ -284,7 +284,7 @@ impl Program {
                         .map(str::to_owned)
                         .to_vec();
                 if *env.driver() == Driver::Lavapipe {
-                    // It uses a CPU driver only on request.
+                    // mpv uses a CPU driver only on request.
                     command.push("--vulkan-device=@DEVICE@".into());
                 }
                 // Options that need more shaders than the default.
@@ -314,7 +314,7 @@ impl Program {
             Program::Llama => &[("GGML_VK_VISIBLE_DEVICES", "0")],
             Program::Gtk => &[("GDK_BACKEND", "x11")],
             Program::Qt => &[("QSG_RHI_BACKEND", "vulkan"), ("QT_QPA_PLATFORM", "xcb")],
-            // It uses a CPU driver only on request.
+            // zink uses a CPU driver only on request.
             Program::Zink => &[("MESA_LOADER_DRIVER_OVERRIDE", "zink"), ("LIBGL_ALWAYS_SOFTWARE", "1")],
             _ => &[],
         }
@@ -354,7 +354,7 @@ impl Program {
             words.extend(["env".into(), format!("LD_PRELOAD={}", shim().display())]);
         }
         if self == Program::Ncnn {
-            // It opens the driver that it finds here directly, without the loader; so let it find the loader.
+            // The program opens the driver that it finds here directly, without the loader; so let it find the loader.
             let manifest = place.join("loader.json");
             let loader = json!({ "library_path": loader_library(), "api_version": "1.3.0" });
             let content = json!({ "file_format_version": "1.0.0", "ICD": loader });

@@ -25,7 +25,7 @@ pub fn not_here(test: &str, reason: &str) {
     eprintln!("{test}: skipped: {reason}");
     let Some(path) = std::env::var_os(SKIPPED) else { return };
     let line = format!("{test}\t{}\n", reason.replace(['\n', '\t'], " "));
-    // In one call: tests of one program run in parallel.
+    // The line is written by one call: tests of one program run in parallel.
     let file = std::fs::File::options().append(true).create(true).open(path);
     let _ = file.and_then(|mut file| file.write_all(line.as_bytes()));
 }

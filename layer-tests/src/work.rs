@@ -22,9 +22,9 @@ use crate::vulkan::{Device, DeviceOptions, Instance, InstanceOptions, spirv};
 /// Creation feedback of one pipeline, as VkPipelineCreationFeedbackFlags.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Feedback {
-    /// Of the pipeline.
+    /// Flags of the pipeline's feedback.
     pub pipeline: u32,
-    /// Of its stages.
+    /// Flags of the feedback of each of its stages.
     pub stages: Vec<u32>,
 }
 

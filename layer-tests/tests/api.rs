@@ -72,7 +72,7 @@ fn flags(folder: &Path) -> Vec<String> {
     fs::write(folder.join("vkstash.pc"), text).unwrap();
     let mut command = Command::new("pkg-config");
     if command.args(["--cflags", "--libs", "vkstash"]).env("PKG_CONFIG_PATH", folder).output().is_err() {
-        // It says the same.
+        // Without pkg-config the test passes the flags that the file would give.
         let library = library.parent().unwrap().display();
         return [format!("-I{}", repository().join("include").display()), format!("-L{library}")]
             .into_iter()
@@ -135,7 +135,7 @@ fn programs_in_c_and_cpp_use_sessions() {
         run(&program, &root, "find", &[]);
         run(&program, &root, "find", &[("VKSTASH_DEVELOPER_MODE", "1")]);
         assert_eq!(sessions(&root).len(), 3);
-        // It was cleared.
+        // With DELETE the program clears its caches.
         run(&program, &root, "store", &[("DELETE", "1")]);
         assert!(sessions(&root).is_empty(), "{:?}", sessions(&root));
     }

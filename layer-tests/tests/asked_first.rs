@@ -1,4 +1,4 @@
-//! Who is asked first for what is not parked, and questions to a driver that find nothing.
+//! Which source is asked first for a pipeline that is not parked, and questions to a driver that find nothing.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -59,7 +59,7 @@ fn refusals(record: &Path) -> usize {
 
 const ALL: u64 = COUNT as u64;
 
-/// RADV, NVIDIA's driver, and one that nobody has measured.
+/// RADV, NVIDIA's driver, and one that was never measured.
 const DRIVERS: [i32; 3] = [3, 4, 99];
 
 #[test]
@@ -93,10 +93,10 @@ fn what_the_driver_lacks_is_still_served() {
             let work = program(Caches::None);
             run(scenario, &env, &work);
             assert_eq!(run(scenario, &env, &work), (0, ALL));
-            // The user clears the driver's cache.
+            // The user deletes the driver's disk cache.
             std::fs::remove_dir_all(scenario.folder().join(format!("disk {id}"))).unwrap();
             assert_eq!(run(scenario, &env, &work), (ALL, 0), "driver {id}");
-            // New pipelines are recorded as ever, and then both have them.
+            // New pipelines are recorded as before; afterwards both the stash and the driver have all of them.
             let more = Work { count: COUNT + 5, ..work };
             assert_eq!(run(scenario, &env, &more).0, ALL);
             let (served, had) = run(scenario, &env, &more);
@@ -105,7 +105,7 @@ fn what_the_driver_lacks_is_still_served() {
     });
 }
 
-/// A key that fails goes down as the program made it. The others are asked for as before.
+/// A pipeline that the driver fails to make goes down as the program made it. Others are asked for as before.
 #[test]
 fn a_call_that_fails_is_no_reason_to_ask_for_others_in_another_order() {
     scenario(STEPS, |scenario| {
@@ -187,7 +187,7 @@ fn questions_in_vain_are_remembered_by_the_next_run_until_one_is_not() {
 fn what_only_the_driver_has_is_not_compiled_after_questions_in_vain() {
     scenario(STEPS, |scenario| {
         for (version, who) in [(1, "stash"), (2, "driver")] {
-            // Neither driver is recorded for nothing.
+            // Neither driver's row has `free_recording`, so the call that records does not stand in for a question.
             for id in [4, 5] {
                 let version = 10 * id + version;
                 let env = on(scenario, json!({ "driver_id": id, "driver_version": version }));

@@ -199,7 +199,7 @@ fn a_stash_that_is_a_file_is_unusable() {
     });
 }
 
-/// The driver needs them.
+/// The driver needs the descriptors.
 #[test]
 fn a_program_that_may_open_few_files_has_no_stash() {
     on(Driver::Radv, |scenario, env| {

@@ -168,7 +168,7 @@ fn radv_keeps_nothing_while_its_cache_is_disabled_and_the_stash_serves() {
     scenario(&[("create", create)], |scenario| {
         let Some(env) = scenario.on(Driver::Radv) else { return };
         let env = env.driver_cache().var("VKSTASH_BACKGROUND", "disabled");
-        // One file for each entry.
+        // The disk cache writes one file for each entry.
         let env = env.var("MESA_DISK_CACHE_MULTI_FILE", "1");
         store(&env.stash_folder(), None, CacheKinds::DRIVER_MANAGED);
         let first = scenario.run_ok::<Value>("create", &env, &json!({}));

@@ -161,7 +161,7 @@ fn nothing_is_started_where_it_is_not_wanted_or_would_be_noticed() {
 #[test]
 fn what_the_tool_cannot_record_is_tried_twice() {
     scenario(STEPS, |scenario| {
-        // Somebody else does what the layer would have the tool do: with another driver, which has no such device.
+        // A script does what the layer would have the tool do: with another driver, which has no such device.
         let (started, script) = (scenario.folder().join("started"), scenario.folder().join("vkstash"));
         fs::write(&script, format!("#!/bin/sh\necho x >> '{}'\n", started.display())).unwrap();
         fs::set_permissions(&script, Permissions::from_mode(0o700)).unwrap();

@@ -20,24 +20,24 @@ fn device() -> Device {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 enum Creation {
     Fork,
-    /// By the system call: no handler of the C library runs.
+    /// The child is created by the system call: no handler of the C library runs.
     Clone,
-    /// By vfork: the child may only call `_exit` and `exec`.
+    /// The child is created by vfork: it may only call `_exit` and `exec`.
     Vfork,
 }
 
 /// What the child does.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 enum Action {
-    /// It exits through its parent's exit handlers.
+    /// The child exits through its parent's exit handlers.
     Exit,
-    /// It calls `_exit`.
+    /// The child calls `_exit`.
     UnderscoreExit,
-    /// It destroys its parent's device, as a global destructor would, and exits.
+    /// The child destroys its parent's device, as a global destructor would, and exits.
     Destroy,
-    /// It creates pipelines on its parent's device, and exits without destroying it.
+    /// The child creates pipelines on its parent's device, and exits without destroying it.
     GoOn,
-    /// It creates pipelines on a device of its own.
+    /// The child creates pipelines on a device of its own.
     Own,
 }
 

@@ -127,7 +127,7 @@ fn no_thread_of_the_layer_reads_the_environment() {
             Some(run(&filled(scenario, driver)?.var("VKSTASH_TRACE", trace), &["asked-for"]))
         };
         assert_eq!(asked(Driver::Test(json!({}))), Some(json!([])));
-        // It would be seen.
+        // A driver that asks for the variables is seen here: RADV does.
         let Some(of_radv) = asked(Driver::Radv) else { return };
         assert!(!of_radv.as_array().unwrap().is_empty());
     });
@@ -200,7 +200,7 @@ fn a_device_of_a_librarys_constructor_is_served_and_reported() {
         let library = constructor(scenario);
         let how = ["under-the-loaders-lock", library.to_str().unwrap()];
         let folder = scenario.folder().join("under the lock");
-        // It would wait for ever.
+        // A layer that waited for its threads under the loader's lock would wait for ever.
         let mut started = Started::new(host(&env.report(&folder).var("VKSTASH_END_MS", "10000000"), &how));
         until("the constructor returns", || started.has_ended());
         assert!(started.0.wait().unwrap().success());

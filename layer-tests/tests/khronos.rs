@@ -154,7 +154,8 @@ fn a_device_has_what_its_driver_has_and_identifiers_where_enabled() {
     });
 }
 
-/// Whose commands the layer's vk_layerGetPhysicalDeviceProcAddr and vkGetInstanceProcAddr find with an instance.
+/// The libraries whose commands the layer's vk_layerGetPhysicalDeviceProcAddr and vkGetInstanceProcAddr find with an
+/// instance.
 fn with_instance(names: &Value) -> Value {
     let instance = instance();
     let layer = LayerLibrary::open();

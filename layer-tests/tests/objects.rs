@@ -40,7 +40,7 @@ fn short_lived(
     short_lived_of(device, value, descriptors, allocator, allocator)
 }
 
-/// The same with one allocator for the pipeline, and one for the other objects.
+/// [`short_lived`] with one allocator for the pipeline, and one for the other objects.
 fn short_lived_of(
     device: &Device,
     value: u32,
@@ -190,7 +190,7 @@ unsafe extern "system" fn allocate_under_lock(
         WAITS.store(true, Ordering::SeqCst);
         drop(HELD.lock().unwrap());
     }
-    // SAFETY: the caller's contract.
+    // SAFETY: the driver's arguments to pfnAllocation: `alignment` is a power of two, and `user` is not read.
     unsafe { allocate(user, size, alignment, scope) }
 }
 

@@ -11,7 +11,7 @@ use vkstash_layer_tests::env::{Driver, Env};
 use vkstash_layer_tests::suite::{files, on, run};
 use vkstash_layer_tests::work::Work;
 
-/// A user that nobody is logged in as.
+/// A user without a session.
 const USER: u32 = 1234;
 
 /// Standard error of a run that logs to this file. There is a line to log, because its report cannot be written.

@@ -23,7 +23,7 @@ fn drivers() -> [Driver; 3] {
     [Driver::Test(json!({})), Driver::Radv, Driver::Machine]
 }
 
-/// The same environment with background work.
+/// `env` with two background workers.
 pub fn with_parking(env: &Env) -> Env {
     env.clone().var("VKSTASH_BACKGROUND_WORKERS", "2")
 }
@@ -106,7 +106,7 @@ pub fn run_parked(scenario: &Scenario, env: &Env, work: &Work, parked: u64) -> R
     scenario.run_ok::<Done>("late", &env, &json!({ "work": work, "parked": parked, "trace": trace }))
 }
 
-/// With a new trace.
+/// `env` with a new trace file.
 fn traced(scenario: &Scenario, env: &Env) -> (Env, PathBuf) {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let trace = scenario.folder().join(format!("trace {}", NUMBER.fetch_add(1, Ordering::Relaxed)));
@@ -140,7 +140,7 @@ fn with_allocator(input: &Value) -> Value {
     driver.take_record()["violations"].clone()
 }
 
-/// It destroys them with its allocator, and they were made without one.
+/// The program would destroy parked pipelines with its allocator, but workers make them without one.
 #[test]
 fn a_program_that_passes_an_allocator_is_handed_nothing() {
     scenario(&[("work", work::step), ("with allocator", with_allocator)], |scenario| {
@@ -199,7 +199,7 @@ fn what_was_not_ready_is_counted_with_the_reason() {
         let work = Work { count: COUNT as u32, ..Work::default() };
         let first = scenario.run_ok::<Done>("work", &env, &work);
         assert_eq!(counts(&first), [COUNT, 0, 0, 0, 0, 0, 0], "{:?}", first.reports.counters());
-        // Nobody waits for workers in this run.
+        // The program of this run does not wait for workers.
         let second = scenario.run_ok::<Done>("work", &env, &work);
         assert_eq!(
             counts(&second).iter().sum::<u64>() + second.reports.sum("parked"),
@@ -424,7 +424,7 @@ fn caches_feedback_and_identifiers_are_as_if_the_call_had_made_it() {
     });
 }
 
-/// Neither a layout nor a sampler has to be made for them.
+/// Workers need neither a layout nor a sampler for such pipelines.
 #[test]
 fn pipelines_of_a_descriptor_heap_are_parked_and_handed_over() {
     let has_heaps = Driver::Test(json!({ "extensions": ["VK_EXT_descriptor_heap"] }));
@@ -450,7 +450,7 @@ fn pipelines_of_a_descriptor_heap_are_parked_and_handed_over() {
             let counts = ["parked", "compiled"].map(|name| asked.reports.sum(name));
             assert_eq!(counts, [0, COUNT], "{shader:?}: {:?}", asked.reports.counters());
         }
-        // What workers pass, as the driver sees it.
+        // The create infos that workers pass, as the driver sees them.
         let env = env.stash(scenario.folder().join("stash seen"));
         let work = Work { heap: 1, count: COUNT as u32, ..Work::default() };
         scenario.run_ok::<Done>("work", &env, &work);

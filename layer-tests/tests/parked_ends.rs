@@ -49,7 +49,7 @@ fn until_all_is_made() {
     until("workers make everything", || waiting::tasks(Path::new(&trace), "park") > COUNT as usize);
 }
 
-/// With a trace of its own.
+/// `env` with a trace file of its own.
 fn traced(scenario: &Scenario, env: &Env, name: &str) -> Env {
     env.clone().var("VKSTASH_TRACE", scenario.folder().join(name))
 }
@@ -116,7 +116,7 @@ fn end(input: &Value) -> Value {
 fn a_program_may_end_whatever_the_workers_are_at() {
     scenario(&[("work", work::step), ("end", end)], |scenario| {
         let Some(env) = filled(scenario, Driver::Test(json!({}))) else { return };
-        // The same with what only the driver's own caches have.
+        // Once more, with pipelines that only the driver's own disk cache has.
         let disk =
             json!({ "driver_id": 99, "disk_cache": true, "disk_cache_dir": scenario.folder().join("disk") });
         let found = scenario.on(Driver::Test(disk)).unwrap().stash(scenario.folder().join("found"));
@@ -190,7 +190,7 @@ fn without_memory(_: &Value) -> Value {
     driver.control(&json!({ "faults": [{ "command": "vkCreateComputePipelines", "result": -2 }] }));
     let device = Device::new(&instance, &work().device_options()).unwrap();
     let mut asked = 0;
-    // Both workers may ask before either knows; then nobody does, and a worker ends that has no task for a while.
+    // Both workers may ask before either knows; then neither does, and a worker that has no task for a while ends.
     until("workers give up", || {
         asked += creating(&driver.take_record());
         asked > 0 && waiting::own_workers() == 0

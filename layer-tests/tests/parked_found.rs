@@ -26,7 +26,7 @@ pub(super) fn met(scenario: &Scenario, name: &str, shader: Shader) -> Env {
     let disk = scenario.folder().join(format!("disk {name}"));
     let driver = json!({ "driver_id": 99, "disk_cache": true, "disk_cache_dir": disk });
     let env = scenario.on(Driver::Test(driver)).unwrap().stash(scenario.folder().join(name));
-    // Nobody records artifacts of what the driver had.
+    // Without workers no artifact is recorded of what the driver had.
     let env = env.var("VKSTASH_BACKGROUND_WORKERS", "0");
     scenario.run_ok::<Done>("work", &env.clone().without_layer(), &work(shader));
     let first = scenario.run_ok::<Done>("work", &env, &work(shader));

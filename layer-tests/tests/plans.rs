@@ -85,7 +85,7 @@ fn what_waits_is_destroyed_where_memory_is_scarce() {
 
 /// The pipelines of all jobs together.
 const ALL: u32 = 60;
-/// Those of the small job.
+/// The pipelines of the small job.
 const FEW: u32 = 3;
 
 /// Asks for one pipeline after the other, each when workers have made it: those of the small job from the start on, and

@@ -42,7 +42,7 @@ fn text(output: &Output) -> String {
     format!("{out}{err} ({})", output.status)
 }
 
-/// The same stash under another driver.
+/// `env` with its stash, on a test driver with another script.
 fn under(scenario: &Scenario, env: &Env, script: Value) -> Env {
     scenario.on(Driver::Test(script)).unwrap().stash(env.stash_folder())
 }
@@ -89,7 +89,7 @@ fn after_an_update_of_the_driver_everything_is_served_that_was_prewarmed() {
     });
 }
 
-/// Somebody who installs the layer has a warm driver cache: nothing is compiled before the update that empties it.
+/// A user who installs the layer has a warm driver cache: nothing is compiled before the update that empties it.
 #[test]
 fn after_an_update_of_the_driver_it_is_served_what_only_the_driver_had() {
     on(Driver::Test(json!({})), |scenario, env| {
@@ -172,7 +172,7 @@ fn a_module_that_hangs_and_one_that_crashes_are_named_and_quarantined_and_the_re
             assert_eq!(culprit["recorded"], true, "{culprit}");
         }
 
-        // Neither is tried again.
+        // Neither pipeline is tried again.
         let (report, well) = prewarm(&faulty, &["--all"]);
         assert_eq!((&report["planned"], well), (&json!(0), true), "{report:#}");
         assert_eq!(report["applications"][0]["quarantined_before"], 2, "{report:#}");
@@ -342,7 +342,7 @@ fn an_artifact_that_the_driver_does_not_take_any_more_is_made_again() {
 
 #[test]
 fn an_artifact_that_the_driver_never_takes_is_reported_and_given_up() {
-    // As in the test before.
+    // A compile that takes long, as in the test before.
     let compile_us = 100_000;
     on(Driver::Test(json!({ "compile_us": compile_us })), |scenario, env| {
         run(scenario, env, &marked(2));
@@ -457,7 +457,7 @@ fn a_program_that_runs_after_an_update_is_served_what_the_tool_makes_beside_it()
         assert_eq!(asked.reports.sum("compiled"), 0, "{:?}", asked.reports.counters());
         assert!(asked.stderr.contains("compiled again in the background"), "{}", asked.stderr);
 
-        // Everything is there now: nothing is started.
+        // The stash has every pipeline now: the tool is not started.
         let log = scenario.folder().join("log");
         let updated = updated.var("VKSTASH_LOG", "debug").var("VKSTASH_LOG_FILE", &log);
         let input = json!({ "work": ask, "until": "no other version of the driver", "log": log });
@@ -516,7 +516,7 @@ fn told_within(input: &Value, work: &Work) -> Value {
     json!({ "child": child })
 }
 
-/// It would have a child that it does not know of, or might be ended.
+/// Such a process would have a child that it does not know of, or might be ended.
 #[test]
 fn nothing_is_started_beside_a_process_that_would_notice_it() {
     scenario(&[("work", work::step), ("told", told)], |scenario| {
@@ -548,7 +548,7 @@ fn nothing_is_started_beside_a_process_that_would_notice_it() {
     });
 }
 
-/// Neither a file that others can write is executed, nor one in a folder of theirs.
+/// Neither a file that other users can write is executed, nor one in a folder that they can write.
 #[test]
 fn a_tool_that_others_can_replace_is_not_started() {
     scenario(&[("work", work::step), ("told", told)], |scenario| {
@@ -647,7 +647,7 @@ fn nothing_is_started_where_the_user_forbids_it() {
         let updated = updated.var("VKSTASH_BACKGROUND_WORKERS", "2");
         let updated = updated.var("VKSTASH_TOOL", paths::profile_folder().join("vkstash"));
         for (variable, value) in [("VKSTASH_UPDATE", "0"), ("VKSTASH_BACKGROUND", "disabled")] {
-            // So long as this a program lives that starts the tool.
+            // The time that a program lives in which the tool is started.
             let asking = updated.clone().var("VKSTASH_UPDATE", "1");
             let starts = |ms: &u64| {
                 let again = asking.clone().stash(scenario.folder().join(format!("stash {variable} {ms}")));

@@ -58,7 +58,7 @@ fn run(scenario: &Scenario, env: &Env, work: &Work) -> Run<Seen> {
     run
 }
 
-/// The same stash with another script.
+/// `env` with its stash, on a driver with another script.
 fn reprogrammed(scenario: &Scenario, env: &Env, driver: Value) -> Env {
     scenario.on(Driver::Test(driver)).unwrap().stash(env.stash_folder())
 }

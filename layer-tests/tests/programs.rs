@@ -180,7 +180,7 @@ fn on_radv(program: Program) {
         let stderr = &result.warm[0].stderr;
         // Pipelines that the driver found in the program's own cache in the first run are found there again.
         let driver_had = cold["driver_had"];
-        // Otherwise the rest of the test would prove nothing.
+        // Without a compile in the cold run the rest of the test would prove nothing.
         assert!(cold["compiled"] > 0, "{name}: {cold:?} {}", result.cold.stderr);
         assert_eq!(warm["bypassed"], 0, "{name}: {:?}", result.warm[0].reports.bypassed());
         for (outcome, count) in &warm {
@@ -299,7 +299,7 @@ programs! {
     qt_quick: Qt,
 }
 
-/// Not on RADV, where its pipelines depend on its own threads.
+/// zink, but not on RADV, where its pipelines depend on its own threads.
 mod zink {
     use super::*;
 
@@ -309,7 +309,7 @@ mod zink {
     }
 }
 
-/// Not on lavapipe, where it takes too long.
+/// llama.cpp, but not on lavapipe, where it takes too long.
 mod llama {
     use super::*;
 

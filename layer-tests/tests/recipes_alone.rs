@@ -173,7 +173,7 @@ fn the_order_of_first_use_is_that_of_the_latest_run() {
         let env = env.clone().stash(env.stash_folder().join("all"));
         run(scenario, &env, &Work::default());
         assert_eq!(Records::of(&env.stash_folder()).in_order_of_use(), keys);
-        // In the next run the third one comes first.
+        // In the next run the third pipeline comes first.
         scenario.run_ok::<Value>("twice", &env, &json!([3, 1]));
         let [first, second, third] = keys;
         let order = Records::of(&env.stash_folder()).in_order_of_use();

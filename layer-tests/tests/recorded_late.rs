@@ -23,7 +23,7 @@ const ALL: u64 = COUNT as u64;
 /// The first pipeline goes through the program's cache while that is empty, and is recorded for nothing.
 const LATE: u64 = ALL - 1;
 
-/// VK_DRIVER_ID_MESA_RADV, VK_DRIVER_ID_NVIDIA_PROPRIETARY, and a driver of which nobody has measured anything.
+/// VK_DRIVER_ID_MESA_RADV, VK_DRIVER_ID_NVIDIA_PROPRIETARY, and a driver that was never measured.
 const RADV: u32 = 3;
 const NVIDIA: u32 = 4;
 const UNKNOWN: u32 = 99;
@@ -53,7 +53,7 @@ fn on(scenario: &Scenario, script: Value) -> Env {
         .var("VKSTASH_BACKGROUND_WORKERS", "2")
 }
 
-/// The same over a disk that has what `work` makes.
+/// [`on`] with a driver whose disk cache already has what `work` makes.
 fn warm(scenario: &Scenario, script: Value, work: &Work) -> Env {
     let env = on(scenario, script);
     let run = scenario.run_ok::<Done>("work", &env.clone().without_layer(), work);
@@ -285,7 +285,7 @@ fn a_program_may_end_at_once_or_be_killed_and_the_next_run_records_the_rest() {
         let mut slow = driver(scenario, NVIDIA);
         slow["disk_entry_beside_us"] = json!(20_000);
         let env = warm(scenario, slow, &work);
-        // At once: no worker has come to anything.
+        // The next run starts at once: no worker has recorded anything yet.
         let at_once = run(scenario, &env, &work, "");
         assert_eq!(counts(&at_once, ["left_to_workers"]), [LATE], "{:?}", at_once.reports.counters());
         assert!(at_once.value["after_end"].as_u64().unwrap() <= 1, "{}", at_once.value);

@@ -30,7 +30,7 @@ fn make(input: &Value) -> Value {
     let mut cache = if cached { device.cache(&[]) } else { Default::default() };
     driver.control(&json!({ "faults": [] }));
     if input["stash_stays_empty"] != true {
-        // So that the cache is not new, and the stash not empty.
+        // Other pipelines come first, so that the cache is not new, and the stash not empty.
         Work { first: 100, count: 1, ..Work::default() }.run_through(&device, cache);
     }
     if input["cache"] == "loaded" {
@@ -136,7 +136,7 @@ fn an_error_of_a_call_of_the_layers_is_none_of_the_programs() {
     scenario(&[("make", make)], |scenario| {
         let once = |call| json!([{ "command": "vkCreateComputePipelines", "call": call, "result": LASTING }]);
         let env = scenario.on(Driver::Test(json!({}))).unwrap();
-        // Of the first pipeline the question, or the call with a cache of the layer's.
+        // The call that fails is the first pipeline's question, or its call with a cache of the layer's.
         for (call, calls) in [(1, 2 + 2 + 2), (2, 3 + 2 + 2)] {
             let env = env.clone().stash(scenario.folder().join(format!("cold {call}")));
             let input = json!({ "cache": false, "stash_stays_empty": true, "faults": once(call) });
@@ -144,7 +144,7 @@ fn an_error_of_a_call_of_the_layers_is_none_of_the_programs() {
             expect(&ended.value, 0, [Some(calls), None]);
             assert_eq!(ended.reports.sum("failed"), 0, "{call}: {:?}", ended.reports.counters());
         }
-        // And the call with its artifact.
+        // Then the call that offers the artifact.
         let warm = |faults: Value| {
             let input = json!({ "cache": false, "stash_stays_empty": true, "faults": faults });
             scenario.run_ok::<Value>("make", &env.clone().stash(scenario.folder().join("warm")), &input)

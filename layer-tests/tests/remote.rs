@@ -181,7 +181,7 @@ fn a_program_runs_without_a_server_that_is_down_slow_or_wrong() {
         let player = under(scenario, "player", json!({})).var("AWS_ALLOW_HTTP", "1");
         store(scenario, &remote, &["player"]);
         let work = Work { first: FIRST, count: 3, ..Work::default() };
-        // So that several manifests are asked for.
+        // Runs of two driver versions, so that several manifests are asked for.
         run_work(scenario, &player, &tool, &[], &work);
         let other = json!({ "driver_version": 2 });
         run_work(scenario, &under(scenario, "player", other), &tool, &[], &work);

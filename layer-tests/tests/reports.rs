@@ -38,7 +38,7 @@ struct Killed {
     work: Work,
     /// The number of pipelines that the report must contain by then, with any outcome.
     count: u64,
-    /// By SIGKILL; otherwise by `_exit`.
+    /// Whether the process ends by SIGKILL; otherwise by `_exit`.
     kill: bool,
 }
 

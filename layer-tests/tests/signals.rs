@@ -136,7 +136,7 @@ fn run(scenario: &Scenario, env: &Env, trouble: &Trouble) -> u64 {
     outcome.reports.sum("served")
 }
 
-/// There are lines to log, because the report cannot be written.
+/// `env` with lines to log: the report cannot be written.
 fn with_log_lines(scenario: &Scenario, env: &Env) -> Env {
     let file = scenario.folder().join("a-file");
     fs::write(&file, "").unwrap();

@@ -201,7 +201,7 @@ fn what_is_no_trace_of_the_users_is_left_alone() {
     });
 }
 
-/// With the signals' default actions, as most programs have them.
+/// A trace file that grows beyond RLIMIT_FSIZE, with the signals' default actions, as most programs have them.
 fn limited(_: &Value) -> Value {
     // SAFETY: valid arguments.
     unsafe {

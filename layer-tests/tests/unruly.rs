@@ -132,7 +132,7 @@ fn two(input: &Value) -> Value {
         devices.push((Arc::new(Device::new(&instance, &work.device_options()).unwrap()), work));
         if input["waits"] == true {
             let trace = std::env::var_os("VKSTASH_TRACE").expect("a traced run");
-            // One for each pipeline, and one that finds nothing more.
+            // One task for each pipeline, and one task that finds nothing more.
             tasks += 9;
             until("workers make everything", || waiting::tasks(Path::new(&trace), "park") >= tasks);
         }

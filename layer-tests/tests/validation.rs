@@ -54,7 +54,7 @@ fn the_layer_adds_no_validation_message_on_lavapipe() {
     same_messages(|| Driver::Lavapipe, &works());
 }
 
-/// Neither the extension nor its structure reaches the layers below.
+/// Neither VK_EXT_shader_module_identifier nor its structure reaches the layers below.
 #[test]
 fn emulated_identifiers_are_removed_before_the_call_goes_down() {
     let emulated = |shader| Work { shader, code: Code::ModuleAndEmptyIdentifier, ..Work::default() };

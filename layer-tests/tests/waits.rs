@@ -202,7 +202,7 @@ fn a_program_that_does_not_wait_still_gets_its_records_written() {
                 let of = |reported: Reported| (reported.served, reported.compiled);
                 assert_eq!(of(seen.value), of(expected), "{name}: {}", seen.stderr);
                 assert!(seen.value.written >= expected.written, "{name}: {:?} {expected:?}", seen.value);
-                // It may have written more since.
+                // The program may have written more since that report.
                 let ended = Reported::of(&seen.reports);
                 assert_eq!(of(ended), of(expected), "{name}: as it was when it ended");
                 assert!(ended.written >= seen.value.written, "{name}: {ended:?} {:?}", seen.value);

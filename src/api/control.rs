@@ -74,7 +74,7 @@ pub unsafe extern "C" fn vkstash_cache_control(
         if control & VKSTASH_CACHE_CONTROL_CLEAR == 0 {
             return VkstashResult::VKSTASH_SUCCESS;
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises that `application_name` is NULL or a NULL-terminated string.
         let place = unsafe { place(application_name) };
         let records = clear_records(place.as_ref(), CacheKinds(kinds));
         match kinds & VKSTASH_CACHE_KIND_APPLICATION_MANAGED {
@@ -161,7 +161,7 @@ pub unsafe extern "C" fn vkstash_get_cache_statistics(
         let counted = match kind {
             VKSTASH_CACHE_KIND_IMPLICIT_FOR_DRIVER => of_pipelines(),
             VKSTASH_CACHE_KIND_IMPLICIT_CONVERSIONS => {
-                // Who made the module has translated it: nothing but the stash keeps modules.
+                // The program that made the module has translated it: only the stash keeps modules.
                 let new = process::sum(&[Count::ModulesNew]);
                 let created = process::sum(&[Count::Modules]);
                 VkstashCacheStatistics { created, missed_in_stash: new, missed_anywhere: new }

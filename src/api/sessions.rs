@@ -69,7 +69,7 @@ pub unsafe extern "C" fn vkstash_create_session(
         log::init();
         // SAFETY: if it is not NULL, the caller promises an adapter of plain numbers.
         let adapter = (!adapter.is_null()).then(|| unsafe { adapter.read_unaligned() }.adapter());
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises that `application_name` is NULL or a NULL-terminated string.
         let place = unsafe { place(application_name) };
         match Session::create(&description, place.as_ref(), adapter.as_ref()) {
             Ok(created) => {

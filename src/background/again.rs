@@ -32,16 +32,16 @@ pub enum NotMade {
     /// The stash has no recipe, or something else under its key.
     #[error("there is no recipe of it")]
     NoRecipe,
-    /// What it names cannot be made.
+    /// An object that the recipe names cannot be made.
     #[error(transparent)]
     Objects(#[from] ObjectError),
-    /// Its create info cannot be made.
+    /// The pipeline's create info cannot be made of the recipe.
     #[error(transparent)]
     Rebuild(#[from] RebuildError),
     /// What was rebuilt is another pipeline.
     #[error("its create info is that of another pipeline")]
     Different,
-    /// Not now: the program creates pipelines, or the task must end.
+    /// The call is put off: the program creates pipelines, or the task must end.
     #[error("another time")]
     ComesLater,
     /// Its call compiles nothing, so that nothing is gained, or must not be made ahead.
@@ -63,7 +63,7 @@ pub enum NotMade {
 
 /// What is done with the call.
 pub trait Again {
-    /// What is made.
+    /// What the call leaves.
     type Made;
 
     /// Calls the driver.
@@ -131,9 +131,9 @@ pub unsafe fn with_request<A: Again>(
         return Err(NotMade::NoWay);
     }
     let read = |kind: Kind, key: &Key, buffer: &mut Vec<u8>| stored_call.take(kind, key, buffer);
-    // SAFETY: the caller's contract.
+    // SAFETY: `own` is of this live device, whose commands this thread may call.
     let objects = unsafe { own.prepare(&recipe, &read, &[]) }?;
-    // SAFETY: the caller's contract; the create infos and what they point to live until the call is over.
+    // SAFETY: the objects are of this live device; the create infos and what they point to live until the call is over.
     unsafe {
         match pipeline(&recipe, &objects)? {
             Info::Compute(rebuilt) => run(device, &objects, rebuilt.info(), key, work),
@@ -144,7 +144,7 @@ pub unsafe fn with_request<A: Again>(
 }
 
 /// # Safety
-/// As [`with_request`]; a valid create info, made of `objects`.
+/// As [`with_request`]; `info` is a valid create info, made of `objects`.
 unsafe fn run<I: CreateInfo, A: Again>(
     device: &Device,
     objects: &RecipeObjects<'_>,
@@ -152,7 +152,7 @@ unsafe fn run<I: CreateInfo, A: Again>(
     key: &Key,
     work: A,
 ) -> Result<A::Made, NotMade> {
-    // SAFETY: the caller's contract.
+    // SAFETY: `info` is a valid create info, which outlives `creation`.
     let creation = unsafe { Creation::of(info) };
     let parsed = &creation.parsed;
     if parsed.is_fast_link() || parsed.has_nothing_to_compile() || parsed.joins_retained() {
@@ -160,7 +160,7 @@ unsafe fn run<I: CreateInfo, A: Again>(
     }
     let mut recipe = Vec::new();
     let known = Known { device, objects };
-    // SAFETY: the caller's contract.
+    // SAFETY: `creation` is of a valid create info, whose handles are those that `known` describes.
     let described = unsafe { DescribedPipeline::of(&known, &creation, &mut recipe) };
     // What a request of the program would be looked up by. If that is not this key, no request has it: somebody else
     // wrote the recipe, or this version reads it otherwise than the one that wrote it.
@@ -171,7 +171,7 @@ unsafe fn run<I: CreateInfo, A: Again>(
     // No cache of the program's is filled.
     let passed = Passed::Unknown(vk::PipelineCache::null());
     let call = Call { device, passed: &passed, allocator: std::ptr::null(), creation: &creation };
-    // SAFETY: the caller's contract.
+    // SAFETY: the request's create info is valid, and this thread may call the driver (# Safety of `with_request`).
     unsafe { work.run(&Request { call, pipeline: &described }) }
 }
 

@@ -24,7 +24,7 @@ const FORK_WAITS: Duration = Duration::from_millis(50);
 /// How long a call of the program's that must be alone waits for the driver calls under way. One that takes longer is
 /// waited for only once ([`Place::OVERSTAYS`]).
 pub(super) const CALL_LIMIT: Duration = Duration::from_secs(1);
-/// Time between two looks of a waiting thread. Nobody is woken, so that the program's calls cost nothing.
+/// Time between two looks of a waiting thread. Waiting threads are not woken, so that the program's calls cost nothing.
 const LOOKS_EVERY: Duration = Duration::from_micros(250);
 
 const SHARDS: usize = 16;
@@ -57,10 +57,10 @@ struct Place(AtomicU32);
 
 impl Place {
     const FREE: u32 = 0;
-    /// Whoever closes the gate waits for the worker.
+    /// The worker is in a driver: the thread that closes the gate waits for it.
     const INSIDE: u32 = 1;
-    /// Somebody has waited in vain, and nobody does again, but for the end of the process. Once the worker comes back,
-    /// its device is left to the program.
+    /// A thread has waited for the worker in vain, and no other does, except for the end of the process. Once the
+    /// worker comes back, its device is left to the program.
     const OVERSTAYS: u32 = 2;
 
     fn take(&self) -> bool {
@@ -87,7 +87,7 @@ pub(super) struct Gate {
     /// How many keep it closed: forks, and calls of the program's that must be alone.
     closed: AtomicU32,
     ending: AtomicBool,
-    /// Told whether there are workers.
+    /// A flag that says whether there are workers.
     hint: Option<&'static AtomicBool>,
     /// Driver calls since a library was loaded.
     made: AtomicU64,
@@ -106,7 +106,8 @@ pub(super) struct Stop {
 }
 
 impl Stop {
-    /// Whoever sees after that that the task is not in a driver knows that it enters none any more.
+    /// Asks the task to end. A thread that sees afterwards that the task is not in a driver knows that it enters none
+    /// any more.
     pub(super) fn ask(&self) {
         self.asked.store(true, Ordering::SeqCst);
     }
@@ -138,12 +139,12 @@ static GATE: PerProcess<Arc<Gate>> = PerProcess::empty();
 thread_local! {
     /// Driver calls of this thread under way.
     static INSIDE: Cell<u32> = const { Cell::new(0) };
-    /// Where this thread stands meanwhile.
+    /// The place of this thread while it is in a driver.
     static PLACE: Cell<usize> = const { Cell::new(0) };
     /// Forks that this thread has under way, and for which it has closed the gate.
     static FORKING: Cell<u32> = const { Cell::new(0) };
     static RUNNING: RefCell<Option<Running>> = const { RefCell::new(None) };
-    /// Told when this worker enters a driver.
+    /// A flag that is set when this worker enters a driver.
     static HAS_ENTERED: OnceCell<Arc<AtomicBool>> = const { OnceCell::new() };
     static SHARD: usize = {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
@@ -154,9 +155,9 @@ thread_local! {
 /// What a worker does while the program creates pipelines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Manners {
-    /// It waits, but not for ever: drivers may serialise such calls.
+    /// The worker waits for the program's calls, but not for ever: drivers may serialise such calls.
     AfterCalls,
-    /// It goes ahead: what it makes is not made by the program.
+    /// The worker goes ahead: what it makes is not made by the program.
     BesideCalls,
 }
 
@@ -165,7 +166,7 @@ pub enum Manners {
 pub struct InDriver {
     gate: Arc<Gate>,
     stop: Arc<Stop>,
-    /// It belongs to one thread.
+    /// The guard belongs to the thread that entered the driver, so it is not Send.
     _thread: PhantomData<*const ()>,
 }
 
@@ -301,7 +302,7 @@ impl Gate {
             if stop.is_asked() || self.ending.load(Ordering::SeqCst) {
                 return None;
             }
-            // Whoever closes the gate waits for the outer call anyway.
+            // The thread that closes the gate waits for this worker's outer call in any case.
             let is_inside = INSIDE.get() > 0;
             let is_closed = || self.closed.load(Ordering::SeqCst) != 0 && !is_inside;
             let goes_first = is_inside || goes_beside || !self.has_calls() || began.elapsed() > YIELDS_FOR;
@@ -309,8 +310,8 @@ impl Gate {
                 stop.inside.fetch_add(1, Ordering::SeqCst);
                 INSIDE.set(INSIDE.get() + 1);
                 let entered = InDriver { gate: self.clone(), stop: stop.clone(), _thread: PhantomData };
-                // Either this thread sees that the gate was closed meanwhile, or that it is to stop, or whoever closed
-                // it sees this thread inside.
+                // Either this thread sees that the gate was closed meanwhile, or that it is to stop, or the
+                // thread that closed the gate sees this thread inside.
                 if !is_closed() && !stop.is_asked() && !self.ending.load(Ordering::SeqCst) {
                     HAS_ENTERED.with(|told| {
                         told.get().into_iter().for_each(|told| told.store(true, Ordering::SeqCst));
@@ -341,8 +342,8 @@ impl Gate {
         self.others().any(|place| place.state() != Place::FREE)
     }
 
-    /// From now on nobody enters, until [`Gate::open`] is called as often. Waits for the calls under way, but for those
-    /// that somebody has waited for in vain. False: the time is over.
+    /// From now on no worker enters, until [`Gate::open`] is called as often. Waits for the calls under way, but for
+    /// those that a thread has waited for in vain. False: the time is over.
     pub(super) fn close(&self, limit: Duration) -> bool {
         self.closed.fetch_add(1, Ordering::SeqCst);
         wait_until(limit, || !self.others().any(|place| place.state() == Place::INSIDE))
@@ -352,14 +353,14 @@ impl Gate {
         self.closed.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// [`Gate::close`]; whoever does not leave in time is not waited for again.
+    /// [`Gate::close`] before a call of the program; a worker that does not leave in time is not waited for again.
     pub(super) fn close_for_call(&self, limit: Duration) {
         if !self.close(limit) {
             self.others().for_each(Place::give_up);
         }
     }
 
-    /// The process ends: from now on nobody enters. Waits for the calls under way. False: the time is over.
+    /// The process ends: from now on no worker enters. Waits for the calls under way. False: the time is over.
     pub(super) fn end(&self, limit: Duration) -> bool {
         self.ending.store(true, Ordering::SeqCst);
         wait_until(limit, || !self.is_entered())
@@ -373,7 +374,7 @@ impl Gate {
     /// `after` is called by a new worker if a library was loaded since the last one, and then at the end of the first,
     /// the second, the fourth driver call and so on. No fork begins meanwhile.
     pub(super) fn after_calls(&self, after: fn()) {
-        // Set once.
+        // The callback is set once for a process.
         let _ = self.after_call.set(after);
     }
 

@@ -36,7 +36,7 @@ const LEAST: Duration = Duration::from_millis(2);
 /// After so many in a row that the driver has not beside an empty cache, no more are tried in this run.
 const IN_VAIN: u32 = 8;
 
-/// What records for one device.
+/// Records on workers, for one device, what its driver had.
 struct Recorder {
     device: Weak<Device>,
     instance: vk::Instance,
@@ -47,7 +47,7 @@ struct Recorder {
     in_vain: AtomicU32,
 }
 
-/// Those of this process. A forked child records nothing late on its parent's devices.
+/// The recorders of this process. A forked child records nothing late on its parent's devices.
 static RECORDERS: PerProcess<Mutex<Vec<Arc<Recorder>>>> = PerProcess::empty();
 
 fn recorders() -> MutexGuard<'static, Vec<Arc<Recorder>>> {
@@ -56,16 +56,16 @@ fn recorders() -> MutexGuard<'static, Vec<Arc<Recorder>>> {
 
 /// A device was created: what its driver has is recorded from now on. Nothing is started before there is some of it.
 ///
-/// Not where a call may compile although it must not.
+/// Nothing is recorded on drivers on which a call may compile although it must not.
 pub fn start(device: &Arc<Device>) {
     let is_wanted = device.policy.artifacts && device.cache_control();
     let is_possible =
         pool::is_allowed() && !device.calls_workers_back() && device.table.destroy_pipeline.is_some();
-    // Whoever makes artifacts ahead of a program has each call recorded.
+    // `vkstash prewarm`, which makes artifacts ahead of a program, has each call recorded at once.
     if !is_wanted || !is_possible || device.instance().config.application.is_some() {
         return;
     }
-    // Who has set the number of workers wants them.
+    // A user that has set the number of workers wants them, however little there is to do.
     let least = if OfProcess::get().background.workers.is_some() { Duration::ZERO } else { LEAST };
     let (weak, recorder) = (Arc::downgrade(device), OnceLock::new());
     device.slow_hits.record_with(Box::new(move |took| {
@@ -105,8 +105,8 @@ pub unsafe fn leave(device: &Device) -> bool {
     if !pool::leave(recorder.owner) {
         return false;
     }
-    // SAFETY: the caller's contract; no task is in a driver, and none enters one any more. What was made with the
-    // objects is destroyed.
+    // SAFETY: the device is alive; no task of this owner is in a driver or enters one, and what was made with
+    // the objects is destroyed.
     unsafe { recorder.own.destroy() };
     true
 }
@@ -150,12 +150,13 @@ impl Recorder {
         let Some(stored) = device.stored().filter(|_| device.slow_hits.are_recorded()) else {
             return Next::Nothing;
         };
-        // Nobody waits at the gate for the disk.
+        // The guard file is waited for here, so that no worker waits for the disk behind the gate.
         if !stored.device.is_guarded() {
             return Next::Later(now);
         }
         let Some(hit) = device.slow_hits.take() else { return Next::Nothing };
-        // So that nobody waits for the disk behind the gate, where vkDestroyDevice waits for this worker.
+        // The record is read before the gate: behind it vkDestroyDevice would wait for this worker, and so
+        // for the disk.
         let stored_call = match StoredCall::read(stored, &self.own, &hit.key) {
             Ok(stored_call) => stored_call,
             Err(reason) => {
@@ -208,7 +209,7 @@ impl Recorder {
         Next::AtOnce
     }
 
-    /// It was not recorded.
+    /// Counts a pipeline that was not recorded, and remembers the reason for later runs where it is a lasting one.
     fn note(&self, device: &Device, hit: &SlowHit, reason: NotMade) {
         tracing::debug!("what the driver had was not recorded: {reason}");
         let Some(stored) = device.stored() else { return };
@@ -228,10 +229,10 @@ impl Recorder {
         late::note_failed(stored, &hit.key, is_for_good(reason));
     }
 
-    /// Nothing waits, or nothing more is recorded.
+    /// The recorder stops: no pipeline waits, or no more are recorded.
     fn rest(self: &Arc<Recorder>, device: &Device) {
         self.is_at_work.store(false, Ordering::Release);
-        // Another one may have been noted before that.
+        // Another pipeline may have been noted before the flag was cleared.
         if device.slow_hits.are_recorded() && !device.slow_hits.is_empty() && !gate::must_end() {
             self.begin();
         }
@@ -252,7 +253,7 @@ fn ends_it(reason: NotMade) -> bool {
     }
 }
 
-/// Whether another run would not record it either.
+/// Whether another run would not record the pipeline either.
 fn is_for_good(reason: NotMade) -> bool {
     matches!(
         reason,
@@ -266,9 +267,9 @@ fn is_for_good(reason: NotMade) -> bool {
 enum Next {
     /// Another look after a while: the program creates pipelines, and has begun so many calls.
     Later(Option<u32>),
-    /// The next one.
+    /// The next pipeline that waits, at once.
     AtOnce,
-    /// Nothing waits, or the task must end.
+    /// No task: no pipeline waits, or the task must end.
     Nothing,
 }
 
@@ -288,7 +289,8 @@ impl Again for Recording {
         if gate::must_end() || gate::begun_calls() != self.calls {
             return Err(NotMade::ComesLater);
         }
-        // SAFETY: the caller's contract; nobody else has had the pipeline.
+        // SAFETY: the request's create info is valid, this thread may call the driver, and nobody else has
+        // had the pipeline.
         unsafe {
             let pipeline = late::make_again(request, self.took)?;
             late::destroy(&request.call, pipeline);
@@ -356,7 +358,7 @@ impl Producer for AsProducer {
     fn failed(&self) {
         if let Some(device) = self.device() {
             device.count(Count::InternalFailures);
-            // Nobody takes what waits: from now on the program's calls record what they can.
+            // No worker takes the waiting pipelines any more: from now on the program's calls record what they can.
             device.slow_hits.close();
         }
     }

@@ -28,14 +28,15 @@ use vkstash_store::format::record::{Key, Kind};
 pub enum Way {
     /// From the driver's own caches, which had it in an earlier run, with FAIL_ON_COMPILE_REQUIRED.
     Found {
-        /// What the driver took the last time; zero: not known.
+        /// How long the driver's call took the last time; zero: not known.
         took: Duration,
-        /// What becomes of the bytes.
+        /// Whether the pipeline's cache data is kept.
         bytes: Bytes,
     },
     /// From an artifact, with FAIL_ON_COMPILE_REQUIRED.
     Artifact {
-        /// The driver has taken it before. One that it has not may be what ends the process.
+        /// Whether the driver has taken the artifact before. An artifact that it has not taken may be what ends the
+        /// process.
         is_taken: bool,
     },
     /// Compiled, on a driver that keeps no artifacts: it took so long the last time.
@@ -49,12 +50,12 @@ pub enum Bytes {
     Kept,
     /// The driver is asked with an empty cache, whose data is recorded.
     Recorded,
-    /// There are none. The driver is asked without a cache, and only calls without one get the pipeline.
+    /// The bytes are lost. The driver is asked without a cache, and only calls without one get the pipeline.
     Lost,
 }
 
 impl Way {
-    /// Which calls may get what is made so. Of what the driver may lose they need the bytes.
+    /// Which calls may get a pipeline made in this way. A pipeline that the driver may lose needs its bytes.
     pub fn for_whom(self) -> For {
         match self {
             Way::Found { bytes: Bytes::Lost, .. } => For::CallsWithoutCache,
@@ -91,7 +92,7 @@ pub fn ways(device: &Device, stored: &Stored, key: &Key) -> [Option<Way>; 2] {
     if !device.cache_control() {
         return [None, None];
     }
-    // Of the device's own part alone: what a device with other features has made may need these.
+    // Only an artifact of the device's own part counts: one that a device with other features has made may need them.
     let is_kept = stored.device.contains(Kind::Artifact, key);
     let found = stored.device.read(Kind::Found, key, &mut record).then(|| payload::found(&record)).flatten();
     let is_free = device.policy.free_recording;
@@ -157,7 +158,7 @@ pub struct Inputs {
 }
 
 impl Inputs {
-    /// Reads it.
+    /// Reads what the pipeline is made of from the stash.
     pub fn read(stored: &Stored, own: &OwnObjects, key: &Key, way: Way) -> Result<Inputs, NotMade> {
         let (stored_call, mut artifact) = (StoredCall::read(stored, own, key)?, Vec::new());
         let source = match way {
@@ -194,7 +195,8 @@ fn note_refusal(stored: &Stored, key: &Key, artifact: &[u8]) {
 /// Makes a pipeline on the calling thread.
 ///
 /// # Safety
-/// As `again::with_request`.
+/// The device is alive until the call returns, its commands may be called from this thread, and `own` is of this
+/// device.
 pub unsafe fn make(
     device: &Device,
     stored: &Stored,
@@ -205,7 +207,7 @@ pub unsafe fn make(
 ) -> Result<Finished, NotMade> {
     let Inputs { way, stored_call, artifact, source } = inputs;
     let making = Making { stored, way: *way, artifact, source: *source, questions };
-    // SAFETY: the caller's contract.
+    // SAFETY: the device is alive and this thread may call its commands; `own` is of this device (# Safety of `make`).
     unsafe { again::with_request(device, own, key, stored_call, making) }
 }
 
@@ -224,7 +226,7 @@ impl Again for Making<'_> {
     unsafe fn run<I: CreateInfo>(self, request: &Request<'_, I>) -> Result<Finished, NotMade> {
         let Making { stored, way, artifact: buffer, source, questions } = self;
         let (call, key) = (&request.call, &request.pipeline.key);
-        // SAFETY: the caller's contract.
+        // SAFETY: the request's create info is valid, and this thread may call the driver (# Safety of `Again::run`).
         let (answer, cost, origin) = unsafe {
             match way {
                 Way::Artifact { .. } => {
@@ -242,7 +244,7 @@ impl Again for Making<'_> {
                         Bytes::Recorded => ask_and_record(request, questions, took)?,
                         Bytes::Kept | Bytes::Lost => ask(request, questions)?,
                     };
-                    // In a base its length is not known.
+                    // The length of an artifact that a base has is not known.
                     let length = || stored.device.artifact_length(key).unwrap_or(UNKNOWN_BYTES);
                     (answer, took, MadeOf::Found { kept: (bytes != Bytes::Lost).then(length) })
                 }
@@ -273,7 +275,8 @@ impl Again for Making<'_> {
 unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>, questions: &Questions) -> Result<Answer, NotMade> {
     let mut arena = Arena::default();
     let mut creation = *request.call.creation;
-    // SAFETY: the caller's contract; the arena stays on this stack frame until the call is over.
+    // SAFETY: the request's create info is valid, and the arena, in which the copy's chain lives, stays on
+    // this stack frame until the call is over.
     unsafe {
         if !creation.forbid_compiling(&mut arena) {
             return Err(NotMade::NothingToCompile);
@@ -285,7 +288,7 @@ unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>, questions: &Questions) ->
     }
 }
 
-/// The same beside an empty cache, whose data is recorded before anybody may have the pipeline.
+/// [`ask`] beside an empty cache, whose data is recorded before anybody may have the pipeline.
 ///
 /// # Safety
 /// As [`Again::run`].
@@ -295,7 +298,7 @@ unsafe fn ask_and_record<I: CreateInfo>(
     took: Duration,
 ) -> Result<Answer, NotMade> {
     let watch = Watch::begin();
-    // SAFETY: the caller's contract.
+    // SAFETY: the request's create info is valid, and this thread may call the driver (# Safety of `Again::run`).
     let (pipeline, result) = match unsafe { late::make_again(request, took) } {
         Ok(pipeline) => (pipeline, vk::Result::SUCCESS),
         Err(NotRecorded::Refused) => (vk::Pipeline::null(), vk::Result::PIPELINE_COMPILE_REQUIRED),

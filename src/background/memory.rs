@@ -32,9 +32,9 @@ fn left_of(mount: &Path, group: &Path) -> u64 {
     group.ancestors().filter_map(left).min().unwrap_or(u64::MAX)
 }
 
-/// With less than this, what nobody has asked for yet is given back.
+/// With less memory than this, parked pipelines that the program has not asked for are given back.
 const LITTLE: u64 = 512 << 20;
-/// The same, as a share of the machine's memory: one in so many.
+/// With less than one part in so many of the machine's memory, too.
 const SMALL_SHARE: u64 = 10;
 
 /// Whether the machine, or a control group, has little memory left.

@@ -18,18 +18,18 @@ pub use vkstash_store::settings::BackgroundMode as Mode;
 /// What becomes of the measurements so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Action {
-    /// They stay, and more are made.
+    /// Measurements stay, and more are made.
     #[default]
     KeepAll,
     /// The workload was shown completely: what is worth doing is done now.
     CommitResults,
-    /// The same, by more threads, also while the machine is busy.
+    /// As [`Action::CommitResults`], by more threads, also while the machine is busy.
     CommitResultsHighPriority,
-    /// They are forgotten.
+    /// Measurements so far are forgotten.
     DiscardPrevious,
 }
 
-/// Told once, when all tasks of a commit have been run or cancelled.
+/// What is told, once, that all tasks of a commit have been run or cancelled.
 pub enum Event {
     /// The number 1 in eight bytes is written to the descriptor: an eventfd, or something else that takes them at once.
     Descriptor(Descriptor),
@@ -61,7 +61,7 @@ impl Event {
             #[cfg(test)]
             Event::Callback(callback) => callback,
             Event::Descriptor(descriptor) => Box::new(move || {
-                // Nobody can be told of an error.
+                // There is no caller any more that could be told of an error.
                 let _ = write_one(&descriptor);
             }),
         }
@@ -89,7 +89,8 @@ pub fn set(mode: Mode, action: Action, event: Option<Event>) -> Result<(), ModeE
     set_in(pool::of_process(), mode, action, event, is_developer_mode)
 }
 
-/// Asked only when it matters: it may read the settings.
+/// Whether the environment or the settings switch developer mode on; called only when it matters, because it may read
+/// a file.
 fn is_developer_mode() -> bool {
     let is_on = |root: &std::path::Path| settings::read(root, None).map(|(stored, _)| stored.developer_mode);
     OfProcess::get().background.developer_mode
@@ -135,7 +136,7 @@ pub(super) fn set_in(
     let reached = commits.then(|| pool.commit(event.map(Event::signal), is_urgent));
     pool.set_mode(mode, false);
     drop(turn);
-    // Not under the lock: a callback may set the mode again.
+    // The lock is released before this: a callback may set the mode again.
     pool::signal(reached.flatten());
     Ok(())
 }

@@ -50,7 +50,7 @@ pub enum ObjectError {
     /// The driver refuses to make one.
     #[error("the driver answers {1:?} to the {0} of this recipe")]
     Driver(&'static str, vk::Result),
-    /// Its create info cannot be made.
+    /// The object's create info cannot be made of the record.
     #[error(transparent)]
     Rebuild(#[from] RebuildError),
 }
@@ -66,11 +66,11 @@ pub struct OwnObjects {
 
 #[derive(Default)]
 struct Made {
-    /// By their encoding.
+    /// Samplers by the encoding of their descriptions, with their conversions or NULL.
     samplers: HashMap<Vec<u8>, (vk::Sampler, vk::SamplerYcbcrConversion), FxBuildHasher>,
-    /// By their encoding.
+    /// Descriptor set layouts by the encoding of their descriptions.
     sets: HashMap<Vec<u8>, vk::DescriptorSetLayout, FxBuildHasher>,
-    /// And whether they have independent sets.
+    /// Pipeline layouts, and whether they have VK_PIPELINE_LAYOUT_CREATE_INDEPENDENT_SETS_BIT_EXT.
     layouts: HashMap<Key, (vk::PipelineLayout, bool), FxBuildHasher>,
     passes: HashMap<Key, (vk::RenderPass, Vec<SubpassUse>), FxBuildHasher>,
 }
@@ -79,7 +79,7 @@ struct Made {
 pub struct RecipeObjects<'a> {
     own: &'a OwnObjects,
     modules: SmallVec<[(Key, vk::ShaderModule); 5]>,
-    /// And whether it has independent sets.
+    /// The pipeline layout, and whether it has VK_PIPELINE_LAYOUT_CREATE_INDEPENDENT_SETS_BIT_EXT.
     layout: Option<(Key, vk::PipelineLayout, bool)>,
     pass: Option<(Key, vk::RenderPass, Vec<SubpassUse>)>,
     libraries: &'a [LiveLibrary],
@@ -125,7 +125,7 @@ impl OwnObjects {
         let mut ready = RecipeObjects { own: self, modules, layout: None, pass: None, libraries };
         let parts = recipe.pipeline.parts();
         let mut buffer = Vec::new();
-        // SAFETY: the caller's contract: a live device, whose commands the table has.
+        // SAFETY: `self.device` is alive, and the table has its commands; `self` owns what is made, until `destroy`.
         unsafe {
             if let Some(digest) = parts.layout {
                 let (layout, is_independent) = self.layout(&digest, read, &mut buffer)?;
@@ -153,7 +153,8 @@ impl OwnObjects {
     /// no longer needs them.
     pub unsafe fn destroy(&self) {
         let made = std::mem::take(&mut *self.made());
-        // SAFETY: the caller's contract; each was created on this device without an allocator, and is destroyed once.
+        // SAFETY: the device is alive, no live pipeline needs these objects, and `made` has each of them
+        // once. Each was created on this device without an allocator.
         unsafe {
             for (layout, _) in made.layouts.into_values() {
                 if let Some(destroy) = self.table.destroy_pipeline_layout {
@@ -196,8 +197,8 @@ impl OwnObjects {
         let info = vk::ShaderModuleCreateInfo::default().flags(flags).code(&words);
         let create = command(self.table.create_shader_module, "module")?;
         let mut module = vk::ShaderModule::null();
-        // SAFETY: the caller's contract; SPIR-V that a program of this user has passed to a driver, as its digest
-        // shows.
+        // SAFETY: the device is alive; the SPIR-V is what a program of this user has passed to a driver, as
+        // its digest shows.
         let result = unsafe { create(self.device, &info, ptr::null(), &mut module) };
         succeeded(result, "module").map(|()| module)
     }
@@ -223,7 +224,7 @@ impl OwnObjects {
         }
         let mut failed = None;
         let set = |set: &SetLayout| {
-            // SAFETY: the caller's contract.
+            // SAFETY: the device is alive while this layout is made (the caller's # Safety section).
             let made = unsafe { self.set_layout(&mut known, set) };
             made.map_err(|error| failed = Some(error)).ok()
         };
@@ -234,7 +235,8 @@ impl OwnObjects {
         let rebuilt = rebuilt?;
         let create = command(self.table.create_pipeline_layout, "layout")?;
         let mut layout = vk::PipelineLayout::null();
-        // SAFETY: the caller's contract; a create info rebuilt of a program's, with set layouts of this device.
+        // SAFETY: the device is alive; the create info is rebuilt of a program's, and its set layouts are of
+        // this device.
         let result = unsafe { create(self.device, rebuilt.info(), ptr::null(), &mut layout) };
         succeeded(result, "layout")?;
         let flags = vk::PipelineLayoutCreateFlags::from_raw(described.flags);
@@ -256,7 +258,7 @@ impl OwnObjects {
         }
         let mut failed = None;
         let sampler = |sampler: &Sampler| {
-            // SAFETY: the caller's contract.
+            // SAFETY: the device is alive while this set layout is made (the caller's # Safety section).
             let made = unsafe { self.sampler(known, sampler) };
             made.map_err(|error| failed = Some(error)).ok()
         };
@@ -267,7 +269,7 @@ impl OwnObjects {
         let rebuilt = rebuilt?;
         let create = command(self.table.create_descriptor_set_layout, "set layout")?;
         let mut set = vk::DescriptorSetLayout::null();
-        // SAFETY: the caller's contract; a create info rebuilt of a program's, with samplers of this device.
+        // SAFETY: the device is alive; the create info is rebuilt of a program's, and its samplers are of this device.
         let result = unsafe { create(self.device, rebuilt.info(), ptr::null(), &mut set) };
         succeeded(result, "set layout")?;
         known.sets.insert(encoding, set);
@@ -285,18 +287,19 @@ impl OwnObjects {
         if let Some(described) = &described.conversion {
             let rebuilt = objects::conversion(described)?;
             let create = command(self.table.create_sampler_ycbcr_conversion, "conversion")?;
-            // SAFETY: the caller's contract; a create info rebuilt of a program's.
+            // SAFETY: the device is alive; the conversion's create info is rebuilt of a program's.
             let result = unsafe { create(self.device, rebuilt.info(), ptr::null(), &mut conversion) };
             succeeded(result, "conversion")?;
         }
-        // SAFETY: the caller's contract.
+        // SAFETY: the device is alive; `conversion` is NULL or was just made on it, of what `described` has.
         match unsafe { self.sampler_with(described, conversion) } {
             Ok(sampler) => {
                 known.samplers.insert(encoding, (sampler, conversion));
                 Ok(sampler)
             }
             Err(error) => {
-                // SAFETY: the caller's contract; no sampler was made with it.
+                // SAFETY: the device is alive; `conversion` was just made without an allocator, and no
+                // sampler was made with it.
                 unsafe { self.destroy_conversion(conversion) };
                 Err(error)
             }
@@ -313,7 +316,7 @@ impl OwnObjects {
         let rebuilt = objects::sampler(described, conversion)?;
         let create = command(self.table.create_sampler, "sampler")?;
         let mut sampler = vk::Sampler::null();
-        // SAFETY: the caller's contract; a create info rebuilt of a program's.
+        // SAFETY: the device is alive; the create info is rebuilt of a program's, and its conversion is of this device.
         let result = unsafe { create(self.device, rebuilt.info(), ptr::null(), &mut sampler) };
         succeeded(result, "sampler").map(|()| sampler)
     }
@@ -323,7 +326,7 @@ impl OwnObjects {
     /// more.
     unsafe fn destroy_conversion(&self, conversion: vk::SamplerYcbcrConversion) {
         if let Some(destroy) = self.table.destroy_sampler_ycbcr_conversion {
-            // SAFETY: the caller's contract; NULL is ignored.
+            // SAFETY: the device is alive, `conversion` was made without an allocator and is unused; NULL is ignored.
             unsafe { destroy(self.device, conversion, ptr::null()) };
         }
     }
@@ -348,12 +351,12 @@ impl OwnObjects {
         let result = match render_pass(&described, self.traits.limits)? {
             Form::First(rebuilt) => {
                 let create = command(self.table.create_render_pass, "render pass")?;
-                // SAFETY: the caller's contract; a create info rebuilt of a program's.
+                // SAFETY: the device is alive; the VkRenderPassCreateInfo is rebuilt of a program's.
                 unsafe { create(self.device, rebuilt.info(), ptr::null(), &mut pass) }
             }
             Form::Second(rebuilt) => {
                 let create = command(self.table.create_render_pass2, "render pass")?;
-                // SAFETY: the caller's contract; a create info rebuilt of a program's.
+                // SAFETY: the device is alive; the VkRenderPassCreateInfo2 is rebuilt of a program's.
                 unsafe { create(self.device, rebuilt.info(), ptr::null(), &mut pass) }
             }
         };

@@ -6,7 +6,7 @@ use crate::state::stored::Stored;
 use vkstash_store::base::sort;
 use vkstash_store::format::record::{FORGOTTEN, Key, Kind, UseRecord};
 
-/// One noted use.
+/// One use of a pipeline that a run has noted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Noted {
     unix_ms: u64,

@@ -46,7 +46,7 @@ const LOOKS_LAST: Duration = Duration::from_secs(60);
 /// How many keys without an artifact a task passes over before it makes room for others.
 const PASSED_OVER: usize = 256;
 
-/// What is made for one device.
+/// The background work that makes pipelines ahead for one device.
 struct Parker {
     device: Weak<Device>,
     handle: vk::Device,
@@ -73,7 +73,7 @@ struct Parker {
 
 /// What a worker does next.
 enum Choice {
-    /// It makes this pipeline, in the first of these ways that does.
+    /// The worker makes this pipeline, in the first of these ways that works.
     Make(Key, [Option<Way>; 2]),
     /// Other tasks come first.
     MakeRoom,
@@ -81,7 +81,7 @@ enum Choice {
 
 type Parkers = Mutex<Vec<Arc<Parker>>>;
 
-/// Those of this process. A forked child makes nothing ahead on its parent's devices.
+/// The parkers of this process. A forked child makes nothing ahead on its parent's devices.
 static PARKERS: PerProcess<Parkers> = PerProcess::empty();
 
 fn parkers() -> MutexGuard<'static, Vec<Arc<Parker>>> {
@@ -159,7 +159,7 @@ pub fn leave_instance(instance: vk::Instance) -> bool {
 /// a driver call of a worker hangs, and what it uses must not be destroyed.
 ///
 /// # Safety
-/// The device is alive, and its pipelines that the program got are destroyed.
+/// The device is alive, and the pipelines of it that the program got are destroyed.
 pub unsafe fn leave(device: &Device) -> bool {
     let Some(parkers) = PARKERS.known() else { return true };
     let mut parkers = lock(parkers);
@@ -173,7 +173,8 @@ pub unsafe fn leave(device: &Device) -> bool {
         return false;
     }
     parker.release(device, &device.parked.close());
-    // SAFETY: the caller's contract; no task is in a driver, and none enters one any more.
+    // SAFETY: the device is alive; its parked pipelines are destroyed, and no task of this owner is in a
+    // driver or enters one, so that nothing uses the objects.
     unsafe { parker.own.destroy() };
     true
 }
@@ -247,7 +248,7 @@ impl Parker {
         self.release(device, &device.parked.give_up());
     }
 
-    /// Destroys pipelines that nobody has asked for.
+    /// Destroys pipelines that the program has not asked for.
     fn release(&self, device: &Device, unasked: &[Finished]) {
         let Some(destroy) = device.table.destroy_pipeline else { return };
         for finished in unasked {
@@ -284,7 +285,7 @@ impl Parker {
 
     /// Whether the driver may get the call, and a mark for as long as it has it.
     fn admit<'a>(&self, plan: &Plan, stored: &'a Stored, key: &Key, way: Way) -> Admission<'a> {
-        // By its own key, so that it alone is blamed.
+        // The guard file has the artifact under its own key, so that a crash is blamed on this artifact alone.
         if way == (Way::Artifact { is_taken: false }) {
             let admission = stored.device.admit(key);
             if matches!(admission, Admission::Quarantined) {
@@ -335,7 +336,7 @@ impl Parker {
             plan.give_back(key);
             ControlFlow::Break(Some(LOOKS_AGAIN))
         };
-        // Nobody waits at the gate for the disk, and so that vkDestroyDevice need not, nobody behind it.
+        // The guard file is waited for before the gate: otherwise vkDestroyDevice would wait for the disk as well.
         if !stored.device.is_guarded() {
             return later();
         }

@@ -64,7 +64,7 @@ pub trait Producer: Send + Sync {
     fn failed(&self) {}
 }
 
-/// Whose tasks they are: one for each device.
+/// The owner of tasks: there is one for each device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Owner(u64);
 
@@ -121,7 +121,7 @@ pub(super) struct Times {
 }
 
 impl Times {
-    /// Those of a process.
+    /// The times of a process's pool.
     pub(super) fn usual() -> Times {
         Times {
             idle: IDLE,
@@ -134,7 +134,7 @@ impl Times {
 struct Shared {
     state: Mutex<State>,
     gate: Arc<Gate>,
-    /// There are tasks, or workers must end.
+    /// Notified when there are tasks, or workers must end.
     work: Condvar,
     /// A task is finished.
     done: Condvar,
@@ -186,7 +186,7 @@ pub fn queue_after(owner: Owner, delay: Duration, task: Box<dyn Task>) {
     of_process().queue_after(owner, delay, task);
 }
 
-/// The same for the rest of the running task, which pauses: commits that wait for that one wait for the rest.
+/// Queues the rest of the running task, which pauses for this time: commits that wait for the task wait for its rest.
 pub fn go_on_after(owner: Owner, delay: Duration, task: Box<dyn Task>) {
     of_process().go_on_after(owner, delay, task);
 }
@@ -364,7 +364,7 @@ impl Pool {
         reached
     }
 
-    /// Who may be asked and told.
+    /// The producers of tasks of all owners, which may be asked for work and told of commits.
     pub(super) fn producers(&self) -> Vec<Arc<dyn Producer>> {
         let state = self.0.lock();
         let owners = state.iter().flat_map(|state| state.queue.owners());
@@ -420,12 +420,12 @@ impl Shared {
         }
     }
 
-    /// Wakes or starts a worker for a new task. Gives tasks that nobody can run.
+    /// Wakes or starts a worker for a new task. Returns tasks that no worker can run.
     #[must_use]
     fn staff(self: &Arc<Shared>, state: &mut State) -> Vec<Taken<Box<dyn Task>>> {
         let running = state.workers.len();
         let idle = state.workers.iter().filter(|worker| worker.is_idle).count();
-        // One waits for the time of the tasks that are received later.
+        // One worker waits for the time of the tasks that are received later.
         let wanted = state.queue.waiting().max(usize::from(running == 0 && state.queue.next_due().is_some()));
         if idle < wanted && running < self.limit && !self.start(state) && running == 0 {
             return state.queue.take_all();
@@ -544,7 +544,7 @@ impl Shared {
         let waited = self.work.wait_timeout(state, limit);
         let (mut state, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
         state.set_idle(number, false);
-        // The last one stays for what is received later.
+        // The last worker stays for what is received later.
         let was_idle = timeout.timed_out() && limit == idle && state.queue.waiting() == 0;
         if was_idle && !(state.is_last(number) && state.queue.next_due().is_some()) {
             self.remove(&mut state, number);
@@ -582,7 +582,7 @@ impl Shared {
         let stored = guard("the settings of background work", read, || None);
         let disables = self.chosen.is_none() && stored.is_some_and(|mode| !mode.allows_work());
         let mut state = self.lock().ok_or(Cancelled::ProcessEnds)?;
-        // It may have left meanwhile: nobody waits for this.
+        // The owner may have left meanwhile: it does not wait for this look at the settings.
         let owned = state.queue.owner(owner).ok_or(Cancelled::DeviceDestroyed)?;
         owned.info.stored = Some(stored);
         owned.is_disabled = disables;

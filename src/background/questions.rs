@@ -19,21 +19,21 @@ use vkstash_store::base::thread;
 /// first ones: on an H200 one of the first nine computed for 10 ms, or three of them for 2.
 const FREE: Duration = Duration::from_millis(40);
 const EACH: Duration = Duration::from_millis(1);
-/// After so many in vain, one after the other, one key in so many is asked for.
+/// After so many questions in vain, one after the other, the driver is asked for one key in so many.
 const IN_VAIN: u32 = 8;
 const ONE_IN: u32 = 64;
-/// One that waits for so long is in vain, too.
+/// A question that waits for so long without computing is in vain, too.
 const LONG_WAIT: Duration = Duration::from_millis(10);
 
 /// What the questions on one device have brought.
 #[derive(Default)]
 pub struct Questions {
-    /// In vain, since the last that was not.
+    /// Questions in vain since the last one that brought a pipeline.
     in_vain: AtomicU32,
-    /// Keys that came up since there were too many of those.
+    /// Keys that came up since there were [`IN_VAIN`] questions in vain.
     left_out: AtomicU32,
     asked: AtomicU32,
-    /// Nanoseconds that they have computed.
+    /// Nanoseconds of processor time that the questions have taken.
     ran: AtomicU64,
     is_over: AtomicBool,
 }
@@ -48,9 +48,9 @@ pub struct Watch {
 /// What a question took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Took {
-    /// Processor time.
+    /// Processor time that the question took.
     ran: Duration,
-    /// From begin to end, less the wait for a processor, which says nothing of the driver.
+    /// Time from the question's begin to its end, less the wait for a processor, which says nothing of the driver.
     elapsed: Duration,
 }
 
@@ -60,7 +60,7 @@ fn ran() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// How long it has waited for one.
+/// How long this thread has waited for a processor since it started.
 fn waited() -> Option<Duration> {
     thread::times().map(|times| times.waited)
 }
@@ -83,7 +83,7 @@ impl Watch {
 }
 
 impl Questions {
-    /// Whether one more may be put.
+    /// Whether the driver may be asked one more question.
     pub fn may_ask(&self) -> bool {
         if self.is_over.load(Ordering::Relaxed) {
             return false;

@@ -43,26 +43,26 @@ impl From<Refused> for Cancelled {
 /// The number of a task, in the order in which tasks were received.
 type Number = u64;
 
-/// A task that somebody has taken, to run it or to cancel it. Until [`Queue::finish`] the task counts as unfinished.
+/// A task that a thread has taken, to run it or to cancel it. Until [`Queue::finish`] the task counts as unfinished.
 pub(super) struct Taken<T> {
     pub(super) number: Number,
     /// The number of the task that began the chain of successors to which this one belongs: its own, or that of a task
     /// that queued the next one, and so on. It decides which commits wait for the task.
     root: Number,
     pub(super) owner: u64,
-    /// Asked when the task must end.
+    /// The request to the task to end.
     pub(super) stop: Arc<Stop>,
     pub(super) task: T,
 }
 
-/// A task that somebody runs or cancels.
+/// A task that a thread runs or cancels.
 struct Running {
     root: Number,
     owner: u64,
     stop: Arc<Stop>,
 }
 
-/// Tasks that somebody waits for: those with a number of at most `last`, and their successors.
+/// The tasks that a commit waits for: those with a number of at most `last`, and their successors.
 struct Commit<E> {
     last: Number,
     unfinished: usize,
@@ -97,7 +97,7 @@ struct Later<T> {
     at: Instant,
     owner: u64,
     task: T,
-    /// Of a successor, which counts as unfinished already.
+    /// Some for a successor, which counts as unfinished already: the number of the first task of its chain.
     root: Option<Number>,
 }
 

@@ -12,7 +12,7 @@ use crate::config::OfProcess;
 use crate::faults;
 use vkstash_store::base::thread;
 
-/// Who has waited for less than that goes on: threads wait as long on idle machines.
+/// A worker that waited for a processor for less than this goes on: threads wait as long on idle machines.
 const SHORT: Duration = Duration::from_micros(100);
 /// A worker looks at most this often: a look takes as long as making a pipeline does with some drivers. After a pause
 /// it works for so long in any case.
@@ -20,12 +20,13 @@ const FRESH: Duration = Duration::from_millis(1);
 /// The longest pause.
 const LONGEST: Duration = Duration::from_millis(50);
 
-/// What this worker has seen.
+/// What this worker has measured of its waits.
 #[derive(Clone, Copy)]
 struct Seen {
-    /// When it last looked. None: it pauses, and what it waits for when it wakes up is no reason for another pause.
+    /// When the worker last looked. None: it pauses, and what it waits for when it wakes up is no reason for another
+    /// pause.
     looked: Option<Instant>,
-    /// How long it had waited for processors by then, since it began.
+    /// How long the worker had waited for processors by then, since it began.
     waited: Duration,
 }
 

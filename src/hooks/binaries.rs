@@ -75,7 +75,8 @@ unsafe fn with_code(
     wrapped: *const PipelineCreateInfo,
     below: impl FnOnce(*const PipelineCreateInfo) -> vk::Result,
 ) -> Option<vk::Result> {
-    // SAFETY: the caller's contract; the casts follow the sType.
+    // SAFETY: `wrapped` is NULL or a valid VkPipelineCreateInfoKHR; each cast follows the sType of the
+    // chain's first structure.
     unsafe {
         let Some(given) = wrapped.as_ref() else { return Some(below(wrapped)) };
         let node = chain::walk(given.p_next).next();
@@ -104,7 +105,8 @@ unsafe fn translate<I: CreateInfo>(
     let mut arena = Arena::default();
     let mut stripped = Stripped::default();
     let mut modules = StoredModules::new(device);
-    // SAFETY: the caller's contract; what the copies live in stays on this stack frame until the call is over.
+    // SAFETY: the chain of `given` starts with a valid create info of type `I` (the caller's # Safety
+    // section); the arena, the stages and the modules stay on this stack frame until the call is over.
     unsafe {
         let mut creation = Creation::of(&*given.p_next.cast::<I>());
         if creation.parsed.naming.lacks_code {

@@ -99,13 +99,13 @@ pub unsafe extern "system" fn get_data(
 }
 
 /// # Safety
-/// A live cache that the program lets this thread read.
+/// `handle` is a live cache that the program lets this thread read.
 unsafe fn complete(device: &Device, handle: vk::PipelineCache) -> Option<app_data::CompleteData> {
     if tls_destroyed() {
         return None;
     }
     let cache = device.caches.of_program.get(handle)?;
-    // SAFETY: the caller's contract.
+    // SAFETY: `handle` is a live cache that the program lets this thread read (the caller's # Safety section).
     unsafe { app_data::complete(device, handle, &cache) }
 }
 
@@ -113,14 +113,14 @@ unsafe fn complete(device: &Device, handle: vk::PipelineCache) -> Option<app_dat
 /// shorter than the header gets nothing.
 ///
 /// # Safety
-/// `data` is NULL or valid for `size` bytes.
+/// `data` is NULL, or valid for writes of `size` bytes (VUID-vkGetPipelineCacheData-pData-parameter).
 unsafe fn write(device: &Device, answer: &[u8], size: &mut usize, data: *mut u8) -> vk::Result {
     if data.is_null() {
         *size = answer.len();
         return vk::Result::SUCCESS;
     }
     if *size >= answer.len() {
-        // SAFETY: the caller's contract.
+        // SAFETY: `data` has room for `size` bytes, and `size` was just found to be no less than the answer's length.
         unsafe { std::ptr::copy_nonoverlapping(answer.as_ptr(), data, answer.len()) };
         *size = answer.len();
         return vk::Result::SUCCESS;
@@ -128,7 +128,7 @@ unsafe fn write(device: &Device, answer: &[u8], size: &mut usize, data: *mut u8)
     let header = HEADER_SIZE;
     if *size > header {
         let mut written = *size;
-        // SAFETY: the caller's contract.
+        // SAFETY: `data` has room for `size` bytes, which `written` starts with.
         let result = unsafe { app_data::write_prefix(device, answer, &mut written, data) };
         // Whatever the driver makes of its own data, this is not all of it.
         if result.is_some() && written <= *size {

@@ -156,12 +156,12 @@ fn device_command(name: &CStr) -> vk::PFN_vkVoidFunction {
     }
 }
 
-/// Hooked only on a device that can have pipeline libraries: nobody else pays for the look-up.
+/// Hooked only on a device that can have pipeline libraries, so that no other device pays for the look-up.
 const DESTROY_PIPELINE: &[u8] = b"vkDestroyPipeline";
 
 /// Hooked only on a device whose identifiers are the layer's.
 const CREATE_BINARIES: &[u8] = b"vkCreatePipelineBinariesKHR";
-/// The same.
+/// Hooked only on a device whose identifiers are the layer's, as [`CREATE_BINARIES`].
 const GET_PIPELINE_KEY: &[u8] = b"vkGetPipelineKeyKHR";
 
 /// Whether this device needs the hook of a command that not all devices need.
@@ -200,7 +200,7 @@ pub unsafe extern "system" fn get_instance_proc_addr(
 /// `handle` is NULL or live.
 unsafe fn look_up(handle: vk::Instance, name: &CStr) -> vk::PFN_vkVoidFunction {
     let own = instance_command(name);
-    // SAFETY: the caller's contract.
+    // SAFETY: `handle` is a live instance here: NULL is ruled out before `find` reads its dispatch table pointer.
     let Some(instance) =
         (handle != vk::Instance::null()).then(|| unsafe { state::instance::find(handle) }).flatten()
     else {

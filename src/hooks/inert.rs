@@ -11,7 +11,7 @@ use crate::state::live_devices::{self, Entry};
 /// # Safety
 /// `handle` is live.
 pub unsafe fn table(handle: vk::Device) -> Option<DeviceTable> {
-    // SAFETY: the caller's contract, and the look-up of the next layer for this device.
+    // SAFETY: `handle` is a live device, and `next` is the vkGetDeviceProcAddr that was registered for it.
     unsafe {
         match live_devices::entry(handle)? {
             Entry::Inert { next } => Some(DeviceTable::load(device_resolver(next, handle))),
@@ -20,9 +20,9 @@ pub unsafe fn table(handle: vk::Device) -> Option<DeviceTable> {
     }
 }
 
-/// What a command returns of which nothing is known.
+/// A return type of commands that can say that nothing is known of the device.
 pub trait Unknown {
-    /// That.
+    /// The value that a command returns where nothing is known of the device.
     fn unknown() -> Self;
 }
 

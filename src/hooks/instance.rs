@@ -28,13 +28,15 @@ pub unsafe extern "system" fn create_instance(
 }
 
 /// # Safety
-/// As vkCreateInstance, called by the loader.
+/// `info` is a valid create info with the loader's VkLayerInstanceCreateInfo in its chain, and `allocator` is NULL or
+/// valid.
 unsafe fn create(
     info: &vk::InstanceCreateInfo<'_>,
     allocator: *const vk::AllocationCallbacks<'_>,
     instance: &mut vk::Instance,
 ) -> vk::Result {
-    // SAFETY: the caller's contract; the link is advanced before the next layer sees it (contract 1.10).
+    // SAFETY: `info` has the loader's link in its chain, `allocator` is the program's; the link is advanced
+    // before the next layer sees it (contract 1.10).
     unsafe {
         let Some(link) = loader::instance_link(info) else {
             return vk::Result::ERROR_INITIALIZATION_FAILED;
@@ -80,7 +82,8 @@ unsafe fn register(
     if info.is_some() {
         faults::here("instance made");
     }
-    // SAFETY: the caller's contract.
+    // SAFETY: `handle` was just created through `link`, whose vkGetInstanceProcAddr therefore resolves its
+    // commands; `info` is the valid create info of it.
     unsafe {
         let table = InstanceTable::load(instance_resolver(link.get_instance_proc_addr, handle));
         let application = info.map(|info| Application::read(info)).unwrap_or_default();
@@ -110,7 +113,8 @@ fn from_environment() -> Config {
 /// # Safety
 /// `handle` was just created through `link`.
 unsafe fn resolve_destroy(link: &InstanceLink, handle: vk::Instance) -> Option<vk::PFN_vkDestroyInstance> {
-    // SAFETY: the caller's contract; the command of that name has that type.
+    // SAFETY: `handle` was just created through `link`; the command of that name has the type
+    // PFN_vkDestroyInstance.
     unsafe {
         let found = instance_resolver(link.get_instance_proc_addr, handle)(c"vkDestroyInstance")?;
         Some(std::mem::transmute::<unsafe extern "system" fn(), vk::PFN_vkDestroyInstance>(found))
@@ -118,11 +122,12 @@ unsafe fn resolve_destroy(link: &InstanceLink, handle: vk::Instance) -> Option<v
 }
 
 /// # Safety
-/// A valid create info.
+/// `info` is a valid VkInstanceCreateInfo.
 unsafe fn enables(info: &vk::InstanceCreateInfo<'_>, extension: &CStr) -> bool {
     let names = info.pp_enabled_extension_names;
     let count = if names.is_null() { 0 } else { info.enabled_extension_count as usize };
-    // SAFETY: the caller's contract: valid for its count, each a NULL-terminated string.
+    // SAFETY: ppEnabledExtensionNames has enabledExtensionCount NULL-terminated strings
+    // (VUID-VkInstanceCreateInfo-ppEnabledExtensionNames-parameter).
     (0..count).any(|index| unsafe { CStr::from_ptr(*names.add(index)) } == extension)
 }
 

@@ -103,39 +103,39 @@ object_hooks!(
 );
 
 /// # Safety
-/// A valid create info.
+/// `info` is a valid VkSamplerYcbcrConversionCreateInfo.
 unsafe fn conversion(
     _device: &Device,
     info: &vk::SamplerYcbcrConversionCreateInfo<'_>,
 ) -> Described<vkstash_model::recipe::YcbcrConversion> {
-    // SAFETY: the caller's contract.
+    // SAFETY: `info` is a valid VkSamplerYcbcrConversionCreateInfo; its pNext chain is valid for this call.
     unsafe { objects::conversion(info) }
 }
 
 /// # Safety
-/// A valid create info.
+/// `info` is a valid VkSamplerCreateInfo.
 unsafe fn sampler(
     device: &Device,
     info: &vk::SamplerCreateInfo<'_>,
 ) -> Described<vkstash_model::recipe::Sampler> {
-    // SAFETY: the caller's contract.
+    // SAFETY: `info` is a valid VkSamplerCreateInfo; a conversion is looked up by its handle, not dereferenced.
     unsafe { objects::sampler(info, |conversion| described(&device.objects.conversions, conversion)) }
 }
 
 /// # Safety
-/// A valid create info.
+/// `info` is a valid VkDescriptorSetLayoutCreateInfo.
 unsafe fn set_layout(
     device: &Device,
     info: &vk::DescriptorSetLayoutCreateInfo<'_>,
 ) -> Described<vkstash_model::recipe::SetLayout> {
-    // SAFETY: the caller's contract.
+    // SAFETY: `info` is valid: pBindings has bindingCount elements; samplers are looked up by their handles.
     unsafe { objects::set_layout(info, |sampler| described(&device.objects.samplers, sampler)) }
 }
 
 /// # Safety
-/// A valid create info.
+/// `info` is a valid VkPipelineLayoutCreateInfo.
 unsafe fn layout(device: &Device, info: &vk::PipelineLayoutCreateInfo<'_>) -> Described<Encoded> {
-    // SAFETY: the caller's contract.
+    // SAFETY: `info` is valid: its arrays have setLayoutCount and pushConstantRangeCount elements.
     let layout =
         unsafe { objects::pipeline_layout(info, |set| described(&device.objects.set_layouts, set)) }?;
     encoded(key::LAYOUT, &layout, Vec::new())

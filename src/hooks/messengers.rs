@@ -39,19 +39,20 @@ unsafe fn of_program(kept: *mut c_void) -> Option<(usize, *mut c_void)> {
     if gate::is_in_driver() {
         return None;
     }
-    // SAFETY: the caller's contract; what is kept stays until the process ends.
+    // SAFETY: `kept` points to a `Kept` that `keep` has leaked, so it is valid until the process ends.
     let Kept { function, data } = unsafe { &*kept.cast::<Kept>() };
     Some((*function, std::ptr::with_exposed_provenance_mut(*data)))
 }
 
-/// A callback of the program's may throw: such an exception passes through without the layer, too.
+/// The type of a program's VK_EXT_debug_utils callback. It may throw: such an exception passes through without the
+/// layer, too.
 type Utils = unsafe extern "system-unwind" fn(
     vk::DebugUtilsMessageSeverityFlagsEXT,
     vk::DebugUtilsMessageTypeFlagsEXT,
     *const vk::DebugUtilsMessengerCallbackDataEXT<'_>,
     *mut c_void,
 ) -> vk::Bool32;
-/// The same for report callbacks.
+/// The type of a program's VK_EXT_debug_report callback, which may throw as well.
 type Report = unsafe extern "system-unwind" fn(
     vk::DebugReportFlagsEXT,
     vk::DebugReportObjectTypeEXT,
@@ -106,14 +107,14 @@ unsafe extern "system-unwind" fn say_report(
 /// Has the command below create a messenger, which is counted first.
 ///
 /// # Safety
-/// A live instance.
+/// `handle` is a live instance.
 unsafe fn create<P>(
     command: &'static str,
     handle: vk::Instance,
     next: impl FnOnce(&instance::Instance) -> Option<P>,
     below: impl FnOnce(P) -> vk::Result,
 ) -> vk::Result {
-    // SAFETY: the caller's contract.
+    // SAFETY: the program passes a live instance to the command that creates a messenger.
     let found = guard(command, || unsafe { instance::find(handle) }, || None);
     let Some((found, next)) = found.and_then(|found| next(&found).map(|next| (found, next))) else {
         return vk::Result::ERROR_OUT_OF_HOST_MEMORY;
@@ -130,7 +131,7 @@ unsafe fn create<P>(
 /// messenger in parallel with any command on the instance or its devices.
 ///
 /// # Safety
-/// A live instance.
+/// `handle` is a live instance.
 unsafe fn destroy<P>(
     command: &'static str,
     handle: vk::Instance,
@@ -138,7 +139,8 @@ unsafe fn destroy<P>(
     next: impl FnOnce(&instance::Instance) -> Option<P>,
     below: impl FnOnce(P),
 ) {
-    // SAFETY: the caller's contract.
+    // SAFETY: the instance is alive: a messenger is destroyed before its instance
+    // (VUID-vkDestroyInstance-instance-00629).
     let found = guard(command, || unsafe { instance::find(handle) }, || None);
     let Some((found, next)) = found.and_then(|found| next(&found).map(|next| (found, next))) else { return };
     guard(command, || gate::without_workers(|| below(next)), || ());

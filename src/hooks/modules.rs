@@ -35,7 +35,7 @@ pub unsafe extern "system" fn create(
 }
 
 /// # Safety
-/// A valid create info and the module that was made of it.
+/// `info` is a valid VkShaderModuleCreateInfo, and `module` was made of it.
 unsafe fn describe(device: &Device, info: &vk::ShaderModuleCreateInfo<'_>, module: vk::ShaderModule) {
     if !device.describes() {
         return;
@@ -47,7 +47,7 @@ unsafe fn describe(device: &Device, info: &vk::ShaderModuleCreateInfo<'_>, modul
         return;
     }
     device.note_creation();
-    // SAFETY: the caller's contract.
+    // SAFETY: `info` is a valid VkShaderModuleCreateInfo: pCode has codeSize bytes, and its chain is valid.
     let (code, scanned) = unsafe { (stage::code(info), chain::scan_plain(info.p_next)) };
     device.count(Count::Modules);
     // Plain structures in a module's chain would have to be part of its identity; there are none today.

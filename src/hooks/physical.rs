@@ -89,7 +89,8 @@ unsafe fn write_lists<T: Copy>(first: &[T], second: &[T], count: &mut u32, targe
         return vk::Result::SUCCESS;
     }
     let room = *count;
-    // SAFETY: the caller's contract; the second list is written behind the first one, within the room.
+    // SAFETY: `target` is valid for `room` elements (the caller's # Safety section); the second list is
+    // written behind the first one, for the `room - *count` elements that are left.
     unsafe {
         let result = write_list(first, count, target);
         if result != vk::Result::SUCCESS {
@@ -113,7 +114,8 @@ unsafe fn append(
     count: *mut u32,
     target: *mut vk::ExtensionProperties,
 ) -> vk::Result {
-    // SAFETY: the caller's contract; what is written behind the last element is within the room.
+    // SAFETY: `count` is valid, and `target` is NULL or has room for `*count` elements (the caller's # Safety
+    // section), so what is written behind the elements of `below` is within that room.
     unsafe {
         let room = *count;
         let result = below();
@@ -143,7 +145,7 @@ unsafe fn write_list<T: Copy>(list: &[T], count: &mut u32, target: *mut T) -> vk
         return vk::Result::SUCCESS;
     }
     let written = available.min(*count);
-    // SAFETY: the caller's contract.
+    // SAFETY: `target` is valid for `count` elements, of which no more than `count` are written; `list` is the layer's.
     unsafe { std::ptr::copy_nonoverlapping(list.as_ptr(), target, written as usize) };
     *count = written;
     if written < available { vk::Result::INCOMPLETE } else { vk::Result::SUCCESS }
@@ -168,15 +170,15 @@ pub unsafe extern "system" fn get_features2_khr(
 }
 
 /// # Safety
-/// The arguments of the command.
+/// `device` is a live physical device, and `features` points to a valid VkPhysicalDeviceFeatures2.
 unsafe fn features2(
     device: vk::PhysicalDevice,
     features: *mut vk::PhysicalDeviceFeatures2<'_>,
     command: fn(&Instance) -> Option<vk::PFN_vkGetPhysicalDeviceFeatures2>,
 ) {
     let get = || {
-        // SAFETY: the caller's contract; the cast follows the sType, and outputs are written whatever they
-        // held (contract 1.7).
+        // SAFETY: `features` is a valid VkPhysicalDeviceFeatures2 with a valid chain; each cast follows the
+        // sType, and outputs are written whatever they held (contract 1.7).
         unsafe {
             let Some(instance) = instance::find(device) else { return };
             let Some(next) = command(&instance) else { return };
@@ -228,7 +230,7 @@ pub unsafe extern "system" fn get_properties2_khr(
 }
 
 /// # Safety
-/// The arguments of the command.
+/// `device` is a live physical device, and `properties` points to a valid VkPhysicalDeviceProperties2.
 unsafe fn properties2(
     device: vk::PhysicalDevice,
     properties: *mut vk::PhysicalDeviceProperties2<'_>,

@@ -91,7 +91,9 @@ pub(super) fn begin(command: &'static str, count: u32) -> Option<(ProgramCall<'s
 /// The driver gets the call as the program made it, unless it must not: also where everything else has failed.
 ///
 /// # Safety
-/// The arguments of vkCreate*Pipelines, which `below` passes on.
+/// `infos` and `pipelines` are the program's arrays of `count` elements
+/// (VUID-vkCreateGraphicsPipelines-pCreateInfos-parameter, -pPipelines-parameter; the same for the other kinds), and
+/// `below` passes them on.
 pub(super) unsafe fn untouched<I: CreateInfo>(
     device: &Device,
     count: u32,
@@ -99,7 +101,7 @@ pub(super) unsafe fn untouched<I: CreateInfo>(
     pipelines: *mut vk::Pipeline,
     below: impl FnOnce() -> vk::Result,
 ) -> vk::Result {
-    // SAFETY: the caller's contract.
+    // SAFETY: `infos` and `pipelines` are the program's arrays of `count` elements (the caller's # Safety section).
     let refuse = || unsafe { refuse::refuse_impossible(device, count, infos, pipelines) };
     // Whether the driver may see it cannot be told then.
     let unknown = || {
@@ -113,7 +115,8 @@ pub(super) unsafe fn untouched<I: CreateInfo>(
 /// Takes a batch apart.
 ///
 /// # Safety
-/// The arguments of vkCreate*Pipelines.
+/// `infos` and `pipelines` are the program's arrays of `count` elements, `cache` is NULL or a live cache of the
+/// device, and `allocator` is NULL or valid.
 #[allow(clippy::too_many_arguments, reason = "those of the command, and what its hook has begun with")]
 pub(super) unsafe fn create<I: CreateInfo>(
     uncancelled: &Uncancelled,
@@ -154,8 +157,8 @@ pub(super) unsafe fn create<I: CreateInfo>(
     let mut overall = vk::Result::SUCCESS;
     for index in 0..count as usize {
         let mut arena = Arena::default();
-        // SAFETY: the caller's contract: both arrays are valid for `count`; elements before `index` have been written.
-        // The arena stays on this stack frame.
+        // SAFETY: `infos` and `pipelines` have `count` elements (the # Safety section), and the loop has
+        // written those of `pipelines` before `index`. The arena stays on this stack frame.
         let creation = unsafe {
             let made = |from| if from < index { *pipelines.add(from) } else { vk::Pipeline::null() };
             let mut creation = Creation::of(&*infos.add(index));
@@ -196,7 +199,8 @@ pub(super) unsafe fn create<I: CreateInfo>(
 unsafe fn element<I: CreateInfo>(call: &Call<'_, I>) -> Answer {
     call::take_made();
     faults::here("pipeline asked for");
-    // SAFETY: the caller's contract.
+    // SAFETY: the call's create info is valid, and `stand_alone` has put a handle in place of a base
+    // pipeline's index.
     let answer = unsafe { sources::serve(call) };
     // A driver's callback may create pipelines inside another creation call, which must not take them for its own.
     call::take_made();
@@ -210,7 +214,8 @@ unsafe fn element<I: CreateInfo>(call: &Call<'_, I>) -> Answer {
 /// As [`element`].
 unsafe fn after_failure<I: CreateInfo>(call: &Call<'_, I>) -> Answer {
     call.device.count(Count::InternalFailures);
-    // SAFETY: the caller's contract.
+    // SAFETY: the call's create info is valid (the # Safety section of `element`), and `take_made` gives the
+    // answer of the driver to this call.
     unsafe { failed::serve(call, call::take_made()) }
 }
 

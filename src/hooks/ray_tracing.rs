@@ -72,7 +72,7 @@ pub unsafe extern "system" fn create_khr(
     })
 }
 
-/// vkDeferredOperationJoinKHR: whoever is told first that an operation is complete settles it.
+/// vkDeferredOperationJoinKHR: the thread that is told first that an operation is complete settles it.
 pub unsafe extern "system" fn join(handle: vk::Device, operation: vk::DeferredOperationKHR) -> vk::Result {
     // SAFETY: a live device.
     let Some(device) = (unsafe { live_devices::find(handle) }) else {

@@ -50,9 +50,9 @@ pub unsafe extern "system" fn create_render_pass2(
 }
 
 /// # Safety
-/// A valid create info.
+/// `info` is a valid VkRenderPassCreateInfo.
 unsafe fn first_form(_device: &Device, info: &vk::RenderPassCreateInfo<'_>) -> Described<Encoded> {
-    // SAFETY: the caller's contract.
+    // SAFETY: `info` is a valid VkRenderPassCreateInfo, with arrays of its counts and a valid pNext chain.
     encode(&unsafe { render_pass::render_pass(info) }?)
 }
 

@@ -20,7 +20,7 @@ const FEATURES: usize = size_of::<vk::PhysicalDeviceFeatures>() / 4;
 struct Structure {
     /// As many words as the structure has, which start at the structure's alignment.
     memory: Vec<u64>,
-    /// How many VkBool32 it consists of.
+    /// How many VkBool32 the structure has behind its header.
     switches: usize,
     s_type: vk::StructureType,
 }
@@ -87,14 +87,14 @@ impl Wanted {
     /// program's own device will lack the same.
     ///
     /// # Safety
-    /// A live physical device of the instance, whose command `get_features2` is.
+    /// `physical` is a live physical device of `instance`, and `get_features2` is a command of that instance.
     pub unsafe fn of(
         recorded: &DeviceConfiguration,
         instance: &ash::Instance,
         get_features2: Option<vk::PFN_vkGetPhysicalDeviceFeatures2>,
         physical: vk::PhysicalDevice,
     ) -> Result<Wanted, vk::Result> {
-        // SAFETY: the caller's contract.
+        // SAFETY: `physical` is a live physical device of `instance`.
         let listed = unsafe { instance.enumerate_device_extension_properties(physical) }?;
         let listed: BTreeSet<&[u8]> = listed
             .iter()
@@ -104,7 +104,7 @@ impl Wanted {
         let kept = recorded.extensions.iter().filter(|name| listed.contains(name.as_slice()));
         let extensions = kept.filter_map(|name| CString::new(name.as_slice()).ok()).collect();
 
-        // SAFETY: the caller's contract.
+        // SAFETY: `physical` is a live physical device; the command writes a structure that ash provides.
         let had = unsafe { instance.get_physical_device_features(physical) };
         let features = (recorded.features.len() == FEATURES).then(|| {
             let mut wanted = [0; FEATURES];
@@ -115,7 +115,7 @@ impl Wanted {
             // SAFETY: VkBool32 is any 32-bit word.
             unsafe { std::mem::transmute::<[u32; FEATURES], vk::PhysicalDeviceFeatures>(wanted) }
         });
-        // SAFETY: the caller's contract.
+        // SAFETY: `get_features2` is a command of the live instance that `physical` belongs to.
         let structures = unsafe { structures(&recorded.structures, get_features2, physical) };
         Ok(Wanted { features, structures, extensions })
     }
@@ -155,7 +155,8 @@ unsafe fn structures(
     let mut asked: Vec<Structure> = recorded.iter().filter_map(|s| Structure::empty(s.s_type)).collect();
     let mut features = vk::PhysicalDeviceFeatures2 { p_next: chain(&mut asked), ..Default::default() };
     let Some(ask) = get_features2.filter(|_| !asked.is_empty()) else { return Vec::new() };
-    // SAFETY: the caller's contract; a chain of structures of the sizes of their types, which nothing else refers to.
+    // SAFETY: `ask` is a command of the instance of `physical`; the chain consists of structures of the sizes
+    // of their types, which nothing else refers to.
     unsafe { ask(physical, &mut features) };
     for structure in &mut asked {
         let Some(wanted) = recorded.iter().find(|wanted| wanted.s_type == structure.s_type.as_raw()) else {

@@ -111,7 +111,7 @@ fn start(device: &Device, environment: Environment) {
             Err(reason @ NotStarted::Untrusted { .. }) => tracing::warn!("vkstash is not started: {reason}"),
             Err(reason) => tracing::info!("what was not recorded is left to the next run: {reason}"),
         }
-        // Nobody waits any more.
+        // An error: the thread that waited for this has stopped waiting.
         let _ = done.send(());
     };
     if thread::spawn("vkstash-finish", Stack::Own, body).is_some() {

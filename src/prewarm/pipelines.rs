@@ -29,9 +29,9 @@ const KEPT_LIBRARIES: usize = 256;
 /// What became of a recipe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Made {
-    /// Its artifact is in the stash now.
+    /// The pipeline's artifact is in the stash now.
     Recorded,
-    /// Its artifact was there already.
+    /// The pipeline's artifact was in the stash already.
     There,
     /// The pipeline was made, and the driver gives out nothing that could be kept of it.
     Unrecorded,
@@ -43,7 +43,7 @@ pub enum MakeError {
     /// The stash cannot be used.
     #[error("the stash cannot be opened")]
     NoStash,
-    /// There is no such recipe, or the record holds something else.
+    /// The stash has no recipe under this key, or the record holds something else.
     #[error("the stash has no recipe of this key")]
     NoRecipe,
     /// Libraries that are made of each other.
@@ -90,7 +90,7 @@ pub struct Pipelines {
 }
 
 impl Pipelines {
-    /// Nothing is made yet.
+    /// The pipelines of this program's device, of which none is made yet.
     pub fn new(program: Program) -> Pipelines {
         Pipelines { program, libraries: HashMap::default(), is_impatient: false }
     }
@@ -241,8 +241,8 @@ impl Pipelines {
         let mut made = vk::Pipeline::null();
         let missing = vk::Result::ERROR_EXTENSION_NOT_PRESENT;
         let mut arena = Arena::default();
-        // SAFETY: the caller's contract; the commands are those of this device, and the copies of the create infos and
-        // the arena live until the calls are over.
+        // SAFETY: the create info is valid but for its flags, so all its pointers are; the commands are those
+        // of this device, and the copies of the create infos and the arena live until the calls are over.
         let (result, traits) = unsafe {
             match info {
                 Info::Compute(rebuilt) => {
@@ -297,7 +297,7 @@ impl Pipelines {
 
 /// How long a worker waits until an artifact is written. A disk that takes longer is no reason to hang for ever.
 const FLUSH: Duration = Duration::from_secs(30);
-/// And until the stash is read.
+/// How long a worker waits until the stash is read.
 const COMPLETE: Duration = Duration::from_secs(20);
 
 impl Drop for Pipelines {
@@ -309,12 +309,12 @@ impl Drop for Pipelines {
 /// The create info; if the call must not compile, a copy that says so.
 ///
 /// # Safety
-/// A valid create info. The copy is used only while `arena` and the original live and stay where they are.
+/// `info` is a valid create info. The copy is used only while `arena` and the original live and stay where they are.
 unsafe fn allowed<I: CreateInfo>(info: &I, forbid: bool, arena: &mut Arena) -> Result<I, MakeError> {
     if !forbid {
         return Ok(*info);
     }
-    // SAFETY: the caller's contract.
+    // SAFETY: `info` is a valid create info; the caller keeps `arena` and the original while it uses the copy.
     let copy = unsafe {
         let mut creation = Creation::of(info);
         creation.forbid_compiling(arena).then_some(creation.info)

@@ -16,7 +16,7 @@ use crate::state::device_configuration::DeviceConfiguration;
 use crate::state::dispatch::{DeviceTable, InstanceTable, device_resolver, instance_resolver};
 use crate::state::live_devices::{self, Entry};
 
-/// Why there is no such program.
+/// Why the worker could not create its instance or device.
 #[derive(Debug, thiserror::Error)]
 pub enum ProgramError {
     /// No libvulkan.so.1, or no such symbol in it.

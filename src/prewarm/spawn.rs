@@ -24,7 +24,7 @@ struct Prepared {
 }
 
 impl Program {
-    /// None: something has a zero inside.
+    /// None: the path, an argument or a variable contains a zero byte.
     pub fn new(
         path: &[u8],
         arguments: impl Iterator<Item = Vec<u8>>,
@@ -125,7 +125,7 @@ extern "C" fn become_program(argument: *mut c_void) -> c_int {
             libc::dup2(null, stream);
         }
         if libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0) != 0 {
-            // An older kernel.
+            // The kernel is older than close_range.
             let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
             libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit);
             let most = c_int::try_from(limit.rlim_cur.min(65536)).unwrap_or(65536);

@@ -84,19 +84,19 @@ pub enum NotStarted {
     /// The program may be ended for what the tool's workers use.
     #[error("little is left of the memory of this process's control group")]
     LittleMemory,
-    /// It waits for all processes of a game, and shows it as running until they have ended.
+    /// Steam waits for all processes of a game, and shows the game as running until they have ended.
     #[error("Steam waits for all that a game has started")]
     Steam,
-    /// Where this library is cannot be told.
+    /// The path of this library cannot be found out.
     #[error("the path of this library is not known")]
     NoLibrary,
     /// Packages may leave the tool out.
     #[error("no vkstash is near {}", .0.display())]
     NoTool(PathBuf),
-    /// Others can replace it.
+    /// Other users can replace the file.
     #[error("{}: {reason}", path.display())]
     Untrusted { path: PathBuf, reason: Untrusted },
-    /// There is no process, or no memory.
+    /// The system has no room for another process, or no memory.
     #[error("the system starts no process")]
     Refused,
 }

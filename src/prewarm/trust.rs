@@ -14,16 +14,16 @@ const STICKY: u32 = 0o1000;
 /// Why a file is not executed.
 #[derive(Debug, thiserror::Error)]
 pub enum Untrusted {
-    /// It cannot be looked at.
+    /// The file's owner and mode cannot be read.
     #[error("{0}")]
     Unreadable(#[from] io::Error),
-    /// It is a folder, a device or the like.
+    /// The path names a folder, a device or the like.
     #[error("it is no file")]
     NoFile,
     /// Another user than this one and root owns it.
     #[error("{} belongs to another user", .0.display())]
     Foreign(PathBuf),
-    /// Others can write to it.
+    /// Other users can write to the file or to a folder above it.
     #[error("others can write to {}", .0.display())]
     Writable(PathBuf),
 }

@@ -28,7 +28,7 @@ const ENOUGH_PROCESSORS: usize = 4;
 struct Looks {
     known: Vec<(String, DeviceHeader)>,
     waiting: VecDeque<Errand>,
-    /// There is a thread that takes what waits.
+    /// Whether a thread runs that takes the waiting errands.
     is_running: bool,
     /// The tool runs beside this process, or was asked to: it sees to all devices of the application.
     is_over: bool,
@@ -60,7 +60,7 @@ pub fn consider(device: &Device) {
 }
 
 /// Starts the thread if there is something to take. Without a thread nothing is done. It calls no driver, and the
-/// library stays in memory: nobody waits for it.
+/// library stays in memory: no thread waits for it.
 fn start() {
     let mut looks = looks();
     if !looks.is_running && !looks.waiting.is_empty() {

@@ -35,9 +35,9 @@ use vkstash_store::format::record::{Key, Kind};
 /// Serves the parent until the input ends. 0: it ended in order.
 ///
 /// # Safety
-/// Two open descriptors that belong to this call from now on.
+/// `input` and `output` are open descriptors that belong to this call from now on.
 pub unsafe fn run(input: libc::c_int, output: libc::c_int) -> libc::c_int {
-    // SAFETY: the caller's contract.
+    // SAFETY: `input` and `output` are open, belong to this call alone, and are closed once, by these files.
     let (input, output) = unsafe { (File::from_raw_fd(input), File::from_raw_fd(output)) };
     let config = Config::from_environment();
     if config.application.is_none() {
@@ -48,7 +48,7 @@ pub unsafe fn run(input: libc::c_int, output: libc::c_int) -> libc::c_int {
     for line in BufReader::new(input).lines() {
         let Ok(line) = line else { break };
         if worker.answer(&line).is_none() {
-            // Nobody reads the answers.
+            // The tool does not read the answers any more.
             return 1;
         }
     }
@@ -215,7 +215,7 @@ impl Worker {
     }
 }
 
-/// One line.
+/// The text on one line, which an answer must be.
 fn text(said: impl Display) -> String {
     said.to_string().chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

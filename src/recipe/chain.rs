@@ -45,13 +45,13 @@ pub unsafe fn walk(p_next: *const c_void) -> impl Iterator<Item = *const vk::Bas
     .take(LONGEST)
 }
 
-/// What the part of capture whose chain it is makes of a special structure.
+/// What capture makes of a special structure in a chain.
 pub enum Special {
-    /// It does not belong in this chain.
+    /// The structure does not belong in this chain.
     Foreign,
-    /// It was read, or has nothing to say.
+    /// The structure was read into the recipe, or changes nothing that the driver makes.
     Read,
-    /// It goes into the recipe as these words.
+    /// The structure goes into the recipe as these words.
     Words(Words),
 }
 
@@ -65,7 +65,7 @@ pub unsafe fn scan<'a>(
     mut special: impl FnMut(&'a vk::BaseInStructure<'a>) -> Result<Special, Refusal>,
 ) -> Result<Extensions<'a>, Refusal> {
     let mut extensions = Extensions::default();
-    // SAFETY: the caller's contract is that of `walk`.
+    // SAFETY: `p_next` is NULL or a valid chain that outlives `'a`, and so the iterator.
     for (index, node) in unsafe { walk(p_next) }.enumerate() {
         // SAFETY: `walk` yields pointers to structures of a chain that lives for `'a`.
         let base: &'a vk::BaseInStructure<'a> = unsafe { &*node.cast() };
@@ -104,16 +104,16 @@ pub unsafe fn scan<'a>(
 /// # Safety
 /// As [`scan`].
 pub unsafe fn scan_plain<'a>(p_next: *const c_void) -> Result<Extensions<'a>, Refusal> {
-    // SAFETY: the caller's contract.
+    // SAFETY: `p_next` is NULL or a valid chain that outlives `'a`; the closure dereferences nothing.
     unsafe { scan(p_next, |_| Ok(Special::Foreign)) }
 }
 
-/// A chain in which nothing belongs that could matter: what is plain refuses as well, for nobody would hash it.
+/// Refuses a chain with any structure that could matter, plain ones too: no recipe would have them.
 ///
 /// # Safety
 /// As [`scan`].
 pub unsafe fn scan_empty(p_next: *const c_void) -> Result<(), Refusal> {
-    // SAFETY: the caller's contract.
+    // SAFETY: `p_next` is NULL or a valid chain; the plain structures are not kept beyond this call.
     refuse_plain(&unsafe { scan_plain(p_next) }?)
 }
 
@@ -166,7 +166,7 @@ impl Arena {
 pub enum Edit {
     /// Copied as it is, or as the callback changed it.
     Keep,
-    /// Left out.
+    /// The copy of the chain lacks the structure.
     Drop,
 }
 
@@ -182,7 +182,7 @@ pub unsafe fn copy_chain(
     mut edit: impl FnMut(*mut vk::BaseOutStructure<'static>) -> Edit,
 ) -> Option<*const c_void> {
     let mut copies: SmallVec<[*mut vk::BaseOutStructure<'static>; 8]> = SmallVec::new();
-    // SAFETY: the caller's contract is that of `walk`.
+    // SAFETY: `p_next` is NULL or a valid chain that is not changed while it is copied.
     for node in unsafe { walk(p_next) } {
         // SAFETY: `walk` yields valid structures.
         let size = size_of_type(unsafe { (*node).s_type })?;

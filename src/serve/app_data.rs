@@ -16,9 +16,9 @@ use vkstash_store::format::record::Key;
 
 /// Complete data of a cache.
 pub enum CompleteData {
-    /// Made for this call.
+    /// Data that was put together for this call.
     Made(Vec<u8>),
-    /// The same as last time.
+    /// The answer of an earlier call, from which nothing has changed since.
     Remembered(Arc<Kept>),
 }
 
@@ -44,7 +44,7 @@ pub unsafe fn complete(device: &Device, handle: vk::PipelineCache, cache: &AppCa
     if pending.is_empty() {
         return None;
     }
-    // SAFETY: the caller's contract.
+    // SAFETY: `handle` is a live cache of the device that the program lets this thread read now.
     let driver_bytes = unsafe { device.caches.data.size(handle) }?;
     let mut answer = cache.answer();
     if let Some(remembered) = answer.as_ref().filter(|remembered| remembered.is_of(version, driver_bytes)) {
@@ -62,7 +62,7 @@ pub unsafe fn complete(device: &Device, handle: vk::PipelineCache, cache: &AppCa
     let is_in_last = |last: &Remembered| last.is_filled_as(version, driver_bytes);
     let takes = driver_has_some && !answer.as_ref().is_some_and(is_in_last);
     let source = takes.then_some(handle);
-    // SAFETY: the caller's contract.
+    // SAFETY: `source` is `handle` or none: a live cache that the program lets this thread read now.
     let (data, keys) = unsafe { merged(device, source, cache, &pending, answer.as_ref()) }?;
     // What the next answer is built upon must not stand beside it.
     *answer = None;
@@ -135,7 +135,8 @@ pub unsafe fn flush(device: &Device, into: vk::PipelineCache, source: &AppCache)
     for key in source.pending() {
         let blob = artifact(device, Some(source), &key);
         let Some(part) = blob.and_then(|blob| PrivateCache::new(device, &blob)) else { continue };
-        // SAFETY: the caller's contract; only this thread uses the source. A failure costs the program a compile.
+        // SAFETY: `into` is a live cache that the program lets this thread change; only this thread uses the
+        // source. A failure costs the program a compile.
         let _ = unsafe { merge(device.handle, into, 1, &part.handle()) };
     }
 }

@@ -37,7 +37,7 @@ pub unsafe fn serve<'a, I: CreateInfo>(
         return Err(ArtifactOutcome::NotOffered);
     }
     if binary::applies(call) {
-        // SAFETY: the caller's contract.
+        // SAFETY: the request's create info is valid, and `pipeline.key` is the key that was captured from it.
         if let Some(served) = unsafe { binary::serve(call, &pipeline.key, buffer) } {
             return Ok(served);
         }
@@ -69,7 +69,7 @@ unsafe fn offer<'a, I: CreateInfo>(
 ) -> Option<Result<Served, ArtifactOutcome<'a>>> {
     let Request { call, pipeline } = request;
     let device = call.device;
-    // SAFETY: the caller's contract.
+    // SAFETY: the request's create info is valid until `serve` returns (its # Safety section).
     let Made { answer, cost, started, source } = match unsafe { make(request, buffer, Some(&device.width)) }?
     {
         Ok(made) => made,
@@ -114,7 +114,7 @@ unsafe fn make<'a, I: CreateInfo>(
 ) -> Option<Result<Made, ArtifactOutcome<'a>>> {
     let Request { call, pipeline } = request;
     let stored = call.device.stored()?;
-    // SAFETY: the caller's contract.
+    // SAFETY: both ways to make the pipeline only read the request's create info, which is valid (# Safety of `serve`).
     unsafe {
         match read_own(stored, &pipeline.key, buffer) {
             Some(source) => make_of(request, source, buffer, width),
@@ -151,7 +151,7 @@ unsafe fn make_of_sibling<'a, I: CreateInfo>(
         if payload::refusals(buffer) >= payload::REFUSALS_LIMIT || payload::parse(buffer).is_none() {
             continue;
         }
-        // SAFETY: the caller's contract.
+        // SAFETY: the request's create info stays valid for every sibling's artifact that is tried.
         match unsafe { make_of(request, Source::Sibling, buffer, width) } {
             // The next sibling's may fit better. Quarantine is by key: none of them is offered.
             Some(Err(ArtifactOutcome::Refused(_))) => {}
@@ -203,7 +203,7 @@ pub unsafe fn make_of<'a, I: CreateInfo>(
     let (cost, blob) = payload::parse(buffer)?;
     let started = Instant::now();
     let mut offered = Offered::new(device);
-    // SAFETY: the caller's contract; what the copy needs stays on this stack frame.
+    // SAFETY: the request's create info is valid; `offered`, in which its copy lives, stays on this stack frame.
     let prepared = unsafe { offered.prepare(request) };
     let Some(info) = prepared else {
         if !offered.lacks_module() {
@@ -254,7 +254,7 @@ unsafe fn put_feedback_right<I: CreateInfo>(request: &Request<'_, I>, blob: &[u8
     let feedback = call.parsed().feedback;
     let has_bytes = || feedback.is_some() && call.passed.known().is_some_and(|cache| cache.blobs.note(blob));
     if !call.passed.note_beside(call.device, &pipeline.key, &pipeline.shaders) && !has_bytes() {
-        // SAFETY: the caller's contract.
+        // SAFETY: `feedback` is the program's valid structure, whose outputs the driver has filled by its call.
         unsafe { feedback::clear_hit(feedback) };
     }
 }

@@ -76,8 +76,8 @@ pub unsafe fn serve<I: CreateInfo>(call: &Call<'_, I>, recipe: &Key, buffer: &mu
     }
     let binaries = Binaries::from_data(device, &listed)?;
     let mut arena = Arena::default();
-    // SAFETY: the caller's contract; the arena, the structure and the binaries stay on this stack frame until the
-    // call is over. Without a cache and without FAIL_ON in either word (09616, 09622).
+    // SAFETY: the call's create info is valid; the arena, the structure and the binaries stay on this stack
+    // frame until the call is over. Without a cache and without FAIL_ON in either word (09616, 09622).
     let answer = unsafe {
         let mut changed = call.creation.with_flags(0, FAIL_ON, &mut arena)?.info;
         *changed.flags_mut() &= !vk::PipelineCreateFlags::from_raw(FAIL_ON as u32);
@@ -108,10 +108,11 @@ pub unsafe fn serve<I: CreateInfo>(call: &Call<'_, I>, recipe: &Key, buffer: &mu
 /// (contract 3.4). None where the chain cannot be copied.
 ///
 /// # Safety
-/// A valid create info; the copy is used only while `arena` and the original live and stay where they are.
+/// `creation` is of a valid create info; the copy is used only while `arena` and the original live and stay where
+/// they are.
 pub unsafe fn capturing<I: CreateInfo>(creation: &Creation<'_, I>, arena: &mut Arena) -> Option<I> {
     if creation.parsed.flags2 {
-        // SAFETY: the caller's contract.
+        // SAFETY: the create info is valid; the caller keeps `arena` and the original while it uses the copy.
         return Some(unsafe { creation.with_flags(api::CAPTURE_DATA, 0, arena) }?.info);
     }
     let mut copy = creation.info;
@@ -150,7 +151,7 @@ pub unsafe fn record_captured<I: CreateInfo>(
     if device.stored().is_some_and(|stored| record::is_lost(stored, &name)) {
         record::count_lost(device, cost);
     }
-    // SAFETY: the caller's contract.
+    // SAFETY: the request's create info is valid, so its recipe and its inline modules can be read.
     unsafe { record::record_as(request, &name, payload) }
 }
 
@@ -206,7 +207,7 @@ impl<'a> Binaries<'a> {
         (result == vk::Result::SUCCESS && all_there && count > 0).then_some(binaries)
     }
 
-    /// Everything in them, as an artifact's payload.
+    /// The data of all binaries, as an artifact's payload.
     fn payload(&self, cost: Duration) -> Option<Vec<u8>> {
         let get = self.device.table.get_pipeline_binary_data?;
         let mut listed = memory::room(self.handles.len())?;

@@ -26,7 +26,8 @@ pub unsafe fn bypass<I: CreateInfo>(call: &Call<'_, I>, refusal: Refusal) -> Ans
     let mut creation = *call.creation;
     // With binaries neither modules nor identifiers count (contract 5.5).
     let has_binaries = refusal.reason == BypassReason::OwnBinaries;
-    // SAFETY: the caller's contract; the arena and the stages stay on this stack frame.
+    // SAFETY: the call's create info is valid; `arena` and `stripped`, where its copy's chain and stages
+    // live, stay on this stack frame.
     unsafe {
         if call.names_code_of_the_layers() && !has_binaries {
             device.count(Count::CompileRequired);
@@ -54,8 +55,8 @@ pub fn count_bypassed(device: &Device, refusal: Refusal) {
     }
 }
 
-/// What nobody expected is told once a process: two lines a pipeline get read as the cause of crashes. What
-/// this version leaves to the driver by design is told to whoever asks.
+/// Logs an unexpected reason once in a process: two lines for each pipeline would be read as the cause of crashes. A
+/// reason that this version leaves to the driver by design is logged at a level that has to be asked for.
 fn log_bypass(Refusal { reason, s_type }: Refusal) {
     static TOLD: AtomicBool = AtomicBool::new(false);
     let mut name = reason.name().to_owned();

@@ -34,7 +34,7 @@ pub struct Call<'a, I> {
     pub device: &'a Device,
     /// The cache that the program passed.
     pub passed: &'a Passed,
-    /// The program's.
+    /// The allocation callbacks that the program passed, or NULL.
     pub allocator: *const vk::AllocationCallbacks<'a>,
     /// The program's create info, or a copy that differs only as it must.
     pub creation: &'a Creation<'a, I>,
@@ -59,7 +59,7 @@ impl<'a, I: CreateInfo> Call<'a, I> {
         PipelineClass::of(self.parsed())
     }
 
-    /// The same call with a changed create info.
+    /// A call with the same device, cache and allocator, and a changed create info.
     pub fn with<'b>(&self, creation: &'b Creation<'b, I>) -> Call<'b, I>
     where
         'a: 'b,
@@ -78,29 +78,30 @@ impl<'a, I: CreateInfo> Call<'a, I> {
         self.device.policy.whole_pipelines && self.class() == PipelineClass::Complete
     }
 
-    /// The driver's turn, with the cache that the program passed.
+    /// Calls the driver with the cache that the program passed.
     ///
     /// # Safety
-    /// The create info is valid.
+    /// The call's create info is valid, its cache is NULL or a live one of the device, its allocator NULL or valid.
     pub unsafe fn create(&self) -> Answer {
-        // SAFETY: the caller's contract.
+        // SAFETY: the create info, the cache and the allocator are those that the program passed to the command.
         unsafe { self.create_with(self.passed.handle(), &self.creation.info) }
     }
 
-    /// The driver's turn, with this cache and this copy of the create info.
+    /// Calls the driver with this cache and this copy of the create info.
     ///
     /// # Safety
     /// As [`CreateInfo::create`].
     pub unsafe fn create_with(&self, cache: vk::PipelineCache, info: &I) -> Answer {
         let mut pipeline = vk::Pipeline::null();
-        // SAFETY: the caller's contract.
+        // SAFETY: `info` is valid, `cache` is NULL or a live cache of the device (# Safety of
+        // `CreateInfo::create`), and the allocator is the program's.
         let result = unsafe { info.create(self.device, cache, self.allocator, &mut pipeline) };
         if result != vk::Result::SUCCESS {
             pipeline = vk::Pipeline::null();
         }
         let answer = Answer { result, pipeline };
         if result == vk::Result::SUCCESS {
-            // Gone with the thread's local storage: then the hooks pass everything on.
+            // The variable is destroyed when the thread's local storage is: from then on hooks pass calls on.
             let _ = LAST_MADE.try_with(|made| made.set(Some(answer)));
             faults::here("pipeline made");
         }
@@ -109,11 +110,12 @@ impl<'a, I: CreateInfo> Call<'a, I> {
 }
 
 thread_local! {
-    /// What the driver has made last on this thread: the program's, although the layer fails before it is handed on.
+    /// The last pipeline that the driver made on this thread: it belongs to the program, although the layer may fail
+    /// before it is handed on.
     static LAST_MADE: Cell<Option<Answer>> = const { Cell::new(None) };
 }
 
-/// What the driver has made on this thread since this was called before.
+/// Takes the last pipeline that the driver made on this thread, if it made one since the last call of this function.
 pub fn take_made() -> Option<Answer> {
     LAST_MADE.try_with(Cell::take).ok().flatten()
 }

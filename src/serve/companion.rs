@@ -52,7 +52,7 @@ pub(super) unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>) -> Option<Serv
         fill(device, call.passed.known(), beside, shaders);
     }
     let mut offered = Offered::new(device);
-    // SAFETY: the caller's contract; what the copy needs stays on this stack frame.
+    // SAFETY: the request's create info is valid; `offered`, in which its copy lives, stays on this stack frame.
     unsafe {
         let info = offered.prepare(request)?;
         let started = Instant::now();
@@ -85,8 +85,8 @@ unsafe fn put_question<I: CreateInfo>(call: &Call<'_, I>, info: &I, beside: &Bes
     let started = Instant::now();
     let answer = {
         let companion = beside.companion.read().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: the caller's contract; the lock keeps the companion alive and unchanged, and calls may share it,
-        // because it was made without EXTERNALLY_SYNCHRONIZED (contract 4.4).
+        // SAFETY: `info` is a valid copy; the lock keeps the companion alive and unchanged, and calls may
+        // share it, because it was made without EXTERNALLY_SYNCHRONIZED (contract 4.4).
         unsafe { call.create_with(companion.as_ref()?.handle, info) }
     };
     let took = started.elapsed();

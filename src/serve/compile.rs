@@ -39,7 +39,7 @@ enum Source<'a> {
 enum Outcome {
     /// The artifact is queued.
     Recorded,
-    /// There is none.
+    /// The pipeline leaves no artifact.
     Unrecorded,
     /// The artifact that the driver has refused was of use after all. It has been counted.
     MadeOfRefused,
@@ -51,7 +51,7 @@ enum Outcome {
 /// The request's create info is valid.
 pub unsafe fn compile<I: CreateInfo>(request: &Request<'_, I>, artifact: ArtifactOutcome<'_>) -> Answer {
     let device = request.call.device;
-    // SAFETY: the caller's contract.
+    // SAFETY: the request's create info is valid until the program's command returns.
     let (answer, outcome) = unsafe { call_and_record(request, artifact, device.cache_control()) };
     if answer.result == vk::Result::SUCCESS {
         match outcome {
@@ -63,7 +63,7 @@ pub unsafe fn compile<I: CreateInfo>(request: &Request<'_, I>, artifact: Artifac
     answer
 }
 
-/// The same for a call that may not compile: what the driver has is recorded where that is free.
+/// [`compile`] for a call that may not compile: what the driver has is recorded where that is free.
 ///
 /// # Safety
 /// As [`compile`].
@@ -71,7 +71,7 @@ pub unsafe fn record_without_compiling<I: CreateInfo>(
     request: &Request<'_, I>,
     artifact: ArtifactOutcome<'_>,
 ) -> Answer {
-    // SAFETY: the caller's contract.
+    // SAFETY: the request's create info is valid, with the program's flag that forbids compiling in it.
     unsafe { call_and_record(request, artifact, false) }.0
 }
 
@@ -83,7 +83,7 @@ pub unsafe fn record_without_compiling<I: CreateInfo>(
 pub unsafe fn untouched<I: CreateInfo>(request: &Request<'_, I>, recorded: bool) -> Answer {
     let device = request.call.device;
     let started = Instant::now();
-    // SAFETY: the caller's contract.
+    // SAFETY: the request's create info is valid, and is the one that the driver gets here.
     let answer = unsafe { program_s_own(request, recorded) };
     if answer.result == vk::Result::SUCCESS {
         device.counters().add(Count::CompileNanos, started.elapsed().as_nanos() as u64);
@@ -99,7 +99,7 @@ pub unsafe fn untouched<I: CreateInfo>(request: &Request<'_, I>, recorded: bool)
 unsafe fn program_s_own<I: CreateInfo>(request: &Request<'_, I>, recorded: bool) -> Answer {
     let Request { call, pipeline } = request;
     call.passed.mark_filled_with(call.device, &pipeline.shaders);
-    // SAFETY: the caller's contract.
+    // SAFETY: `call` has a valid create info, and the program's own cache and allocator.
     let answer = unsafe { call.create() };
     if answer.result != vk::Result::PIPELINE_COMPILE_REQUIRED {
         record::note_failure(call.device, &pipeline.key, recorded, answer.result);
@@ -131,12 +131,14 @@ unsafe fn call_and_record<I: CreateInfo>(
     };
     let mut arena = Arena::default();
     let info = match &source {
-        // SAFETY: the caller's contract; the arena stays on this stack frame.
+        // SAFETY: the call's create info is valid; the arena, in which the copy's chain lives, stays on this
+        // stack frame.
         Source::Captured => unsafe { binary::capturing(call.creation, &mut arena) },
         _ => Some(call.creation.info),
     };
     let stopwatch = Stopwatch::begin(device);
-    // SAFETY: the caller's contract.
+    // SAFETY: the create info is the program's or its copy for binaries, both valid; `cache` is the
+    // program's, or the layer's in `source`, alive until then, or NULL.
     let mut answer = unsafe { call.create_with(cache, info.as_ref().unwrap_or(&call.creation.info)) };
     let is_found = forbids && answer.result == vk::Result::SUCCESS;
     if is_found && matches!(source, Source::Fresh | Source::Nowhere) {
@@ -173,16 +175,16 @@ unsafe fn call_and_record<I: CreateInfo>(
         unsafe { feedback::clear_hit(feedback) };
     }
     let made = Made { pipeline: answer.pipeline, cost, compiled, captures: info.is_some() };
-    // SAFETY: the caller's contract; the pipeline was just made, of this source.
+    // SAFETY: the request's create info is valid, and the driver has just made the pipeline with the cache of `source`.
     (answer, unsafe { record_made(request, &source, &made) })
 }
 
 /// A pipeline that the driver has made for the program.
 struct Made {
     pipeline: vk::Pipeline,
-    /// What it would take undisturbed.
+    /// The time that the compile would take on a machine that nothing else keeps busy.
     cost: Duration,
-    /// It may have been compiled.
+    /// Whether the driver may have compiled the pipeline: the call did not forbid it.
     compiled: bool,
     /// The call could be changed so that binaries are captured.
     captures: bool,
@@ -207,7 +209,7 @@ unsafe fn record_made<I: CreateInfo>(request: &Request<'_, I>, source: &Source<'
             unsafe { device.caches.data.read(call.passed.handle(), &prefix) }
         }
         Source::Captured => {
-            // SAFETY: the caller's contract; the pipeline was just made.
+            // SAFETY: the pipeline is alive, and was just made of `binary::capturing`'s copy of the valid create info.
             let recorded = made.captures && unsafe { binary::record_captured(request, made.pipeline, cost) };
             device.caches.probe.note(call.class(), (!recorded).then_some(NoData::Empty), false);
             return if recorded { Outcome::Recorded } else { Outcome::Unrecorded };
@@ -215,7 +217,7 @@ unsafe fn record_made<I: CreateInfo>(request: &Request<'_, I>, source: &Source<'
         Source::Nowhere => {
             // Elsewhere the driver may have had it.
             let compiled = compiled && device.records_recipes_alone();
-            // SAFETY: the caller's contract.
+            // SAFETY: the request's create info is valid, as the recipe to be recorded requires.
             unsafe { record::record_alone(request, compiled.then_some(cost)) };
             return Outcome::Unrecorded;
         }
@@ -223,14 +225,14 @@ unsafe fn record_made<I: CreateInfo>(request: &Request<'_, I>, source: &Source<'
     let beside_its_cache = !matches!(source, Source::Fresh) && call.passed.known().is_some();
     device.caches.probe.note(call.class(), payload.as_ref().err().copied(), beside_its_cache);
     let Ok(payload) = payload else {
-        // SAFETY: the caller's contract.
+        // SAFETY: the request's create info is still valid: the program's command has not returned.
         unsafe { record::record_alone(request, compiled.then_some(cost)) };
         return Outcome::Unrecorded;
     };
     if compiled && device.stored().is_some_and(|stored| record::is_lost(stored, &pipeline.key)) {
         record::count_lost(device, cost);
     }
-    // SAFETY: the caller's contract.
+    // SAFETY: the request's create info is valid, and `payload` is the data of the cache that the pipeline was put in.
     unsafe { record::record(request, payload) };
     Outcome::Recorded
 }

@@ -1,4 +1,4 @@
-//! What is counted of calls whatever answers them.
+//! The counters of creation calls that do not depend on the source that answers them.
 
 use std::time::Duration;
 

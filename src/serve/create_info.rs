@@ -15,13 +15,13 @@ pub trait CreateInfo: Copy {
     /// Reads the create options.
     ///
     /// # Safety
-    /// A valid create info.
+    /// `self` is a valid create info, with what it points to, for as long as the result is used.
     unsafe fn parse(&self) -> Parsed<'_>;
 
     /// Captures the recipe.
     ///
     /// # Safety
-    /// A valid create info of the device, and what was parsed of it.
+    /// `self` is a valid create info of the device whose objects `objects` describes, and `parsed` was read from it.
     unsafe fn capture<'a>(
         &'a self,
         parsed: &Parsed<'a>,
@@ -32,7 +32,8 @@ pub trait CreateInfo: Copy {
     /// vkCreate*Pipelines with this one create info.
     ///
     /// # Safety
-    /// A valid create info of the device, a cache of the device or none, and the program's allocator.
+    /// `self` is a valid create info of the device, `cache` is NULL or a live cache of it, and `allocator` is the
+    /// program's.
     unsafe fn create(
         &self,
         device: &Device,
@@ -41,11 +42,11 @@ pub trait CreateInfo: Copy {
         pipeline: &mut vk::Pipeline,
     ) -> vk::Result;
 
-    /// The old flags.
+    /// The create info's own flags, of 32 bits; VkPipelineCreateFlags2CreateInfoKHR overrides them.
     fn flags_mut(&mut self) -> &mut vk::PipelineCreateFlags;
-    /// The chain.
+    /// The head of the pNext chain.
     fn p_next(&self) -> *const c_void;
-    /// The same, to be changed.
+    /// The head of the pNext chain, to be replaced.
     fn p_next_mut(&mut self) -> &mut *const c_void;
     /// The base pipeline's handle and index.
     fn base_mut(&mut self) -> (&mut vk::Pipeline, &mut i32);
@@ -59,7 +60,7 @@ pub trait CreateInfo: Copy {
 
 impl CreateInfo for vk::ComputePipelineCreateInfo<'_> {
     unsafe fn parse(&self) -> Parsed<'_> {
-        // SAFETY: the caller's contract.
+        // SAFETY: `self` is a valid VkComputePipelineCreateInfo (# Safety of `CreateInfo::parse`).
         unsafe { Parsed::compute(self) }
     }
 
@@ -69,7 +70,7 @@ impl CreateInfo for vk::ComputePipelineCreateInfo<'_> {
         objects: &impl Objects,
         scratch: &'a mut Scratch,
     ) -> Result<Captured<'a>, Refusal> {
-        // SAFETY: the caller's contract.
+        // SAFETY: `self` is a valid VkComputePipelineCreateInfo of the device, and `parsed` was read from it.
         unsafe { compute::compute(self, parsed, objects, scratch) }
     }
 
@@ -81,7 +82,8 @@ impl CreateInfo for vk::ComputePipelineCreateInfo<'_> {
         pipeline: &mut vk::Pipeline,
     ) -> vk::Result {
         match device.table.create_compute_pipelines {
-            // SAFETY: the caller's contract.
+            // SAFETY: a valid create info, array count 1; the cache and the layout are of this device
+            // (VUID-vkCreateComputePipelines-pipelineCache-parent).
             Some(create) => unsafe { create(device.handle, cache, 1, self, allocator, pipeline) },
             None => vk::Result::ERROR_UNKNOWN,
         }
@@ -113,7 +115,7 @@ impl CreateInfo for vk::ComputePipelineCreateInfo<'_> {
 
 impl CreateInfo for vk::GraphicsPipelineCreateInfo<'_> {
     unsafe fn parse(&self) -> Parsed<'_> {
-        // SAFETY: the caller's contract.
+        // SAFETY: `self` is a valid VkGraphicsPipelineCreateInfo (# Safety of `CreateInfo::parse`).
         unsafe { Parsed::graphics(self) }
     }
 
@@ -123,7 +125,7 @@ impl CreateInfo for vk::GraphicsPipelineCreateInfo<'_> {
         objects: &impl Objects,
         scratch: &'a mut Scratch,
     ) -> Result<Captured<'a>, Refusal> {
-        // SAFETY: the caller's contract.
+        // SAFETY: `self` is a valid VkGraphicsPipelineCreateInfo of the device, and `parsed` was read from it.
         unsafe { graphics::graphics(self, parsed, objects, scratch) }
     }
 
@@ -135,7 +137,8 @@ impl CreateInfo for vk::GraphicsPipelineCreateInfo<'_> {
         pipeline: &mut vk::Pipeline,
     ) -> vk::Result {
         match device.table.create_graphics_pipelines {
-            // SAFETY: the caller's contract.
+            // SAFETY: a valid create info, array count 1; the cache is NULL or of this device
+            // (VUID-vkCreateGraphicsPipelines-pipelineCache-parent).
             Some(create) => unsafe { create(device.handle, cache, 1, self, allocator, pipeline) },
             None => vk::Result::ERROR_UNKNOWN,
         }
@@ -164,7 +167,7 @@ impl CreateInfo for vk::GraphicsPipelineCreateInfo<'_> {
 
 impl CreateInfo for vk::RayTracingPipelineCreateInfoKHR<'_> {
     unsafe fn parse(&self) -> Parsed<'_> {
-        // SAFETY: the caller's contract.
+        // SAFETY: `self` is a valid VkRayTracingPipelineCreateInfoKHR (# Safety of `CreateInfo::parse`).
         unsafe { Parsed::ray_tracing(self) }
     }
 
@@ -174,7 +177,7 @@ impl CreateInfo for vk::RayTracingPipelineCreateInfoKHR<'_> {
         objects: &impl Objects,
         scratch: &'a mut Scratch,
     ) -> Result<Captured<'a>, Refusal> {
-        // SAFETY: the caller's contract.
+        // SAFETY: `self` is a valid VkRayTracingPipelineCreateInfoKHR of the device, and `parsed` was read from it.
         unsafe { ray_tracing::ray_tracing(self, parsed, objects, scratch) }
     }
 
@@ -188,7 +191,8 @@ impl CreateInfo for vk::RayTracingPipelineCreateInfoKHR<'_> {
     ) -> vk::Result {
         let now = vk::DeferredOperationKHR::null();
         match device.table.create_ray_tracing_pipelines_khr {
-            // SAFETY: the caller's contract.
+            // SAFETY: a valid create info, array count 1; the cache is NULL or of this device, and without an
+            // operation (VK_NULL_HANDLE) the driver is done with all of them when it returns.
             Some(create) => unsafe { create(device.handle, now, cache, 1, self, allocator, pipeline) },
             None => vk::Result::ERROR_UNKNOWN,
         }
@@ -228,22 +232,22 @@ impl<'a, I: CreateInfo> Creation<'a, I> {
     /// Reads a create info, once for the whole call.
     ///
     /// # Safety
-    /// A valid create info.
+    /// `info` is a valid create info, with what it points to, for `'a`.
     pub unsafe fn of(info: &'a I) -> Creation<'a, I> {
-        // SAFETY: the caller's contract.
+        // SAFETY: `info` is a valid create info; what `parse` borrows from it lives for `'a`.
         Creation { info: *info, parsed: unsafe { info.parse() } }
     }
 
     /// Captures the recipe.
     ///
     /// # Safety
-    /// As [`CreateInfo::capture`].
+    /// The create info and what it points to are valid, and its objects are those of `objects`' device.
     pub unsafe fn capture<'b>(
         &'b self,
         objects: &impl Objects,
         scratch: &'b mut Scratch,
     ) -> Result<Captured<'b>, Refusal> {
-        // SAFETY: the caller's contract.
+        // SAFETY: `self.info` is valid, and `self.parsed` was read from it: the two stay in step in every copy.
         unsafe { self.info.capture(&self.parsed, objects, scratch) }
     }
 
@@ -251,7 +255,7 @@ impl<'a, I: CreateInfo> Creation<'a, I> {
     /// 3.3), which `made` tells. Where there is none it is no derivative; being one is only a hint.
     ///
     /// # Safety
-    /// A valid create info; it is used only while `arena` and the original live and stay where they are.
+    /// `self.info` is a valid create info; it is used only while `arena` and the original live and stay put.
     pub unsafe fn stand_alone(&mut self, arena: &mut Arena, made: impl FnOnce(usize) -> vk::Pipeline) {
         if !self.parsed.is_derivative() {
             return;
@@ -261,7 +265,7 @@ impl<'a, I: CreateInfo> Creation<'a, I> {
         (*base, *base_index) = (made(from), -1);
         if base.is_null() {
             // Where the chain cannot be copied, it stays a derivative of VK_NULL_HANDLE.
-            // SAFETY: the caller's contract.
+            // SAFETY: `self.info` is valid; `arena` and the original outlive its use (the caller's # Safety section).
             unsafe { self.change_flags(0, DERIVATIVE, arena) };
         }
     }
@@ -270,11 +274,12 @@ impl<'a, I: CreateInfo> Creation<'a, I> {
     /// cannot be copied: nothing is changed.
     ///
     /// # Safety
-    /// A valid create info; it is used only while `arena` and the original live and stay where they are.
+    /// `self.info` is a valid create info; it is used only while `arena` and the original live and stay put.
     pub unsafe fn change_flags(&mut self, add: u64, remove: u64, arena: &mut Arena) -> bool {
         let changed = |flags: u64| (flags | add) & !remove;
         if self.parsed.flags2 {
-            // SAFETY: the caller's contract; the table's sizes are the true ones; the cast follows the sType.
+            // SAFETY: the chain of `self.info` is valid, and the table's sizes are those of the structures;
+            // the cast follows the sType, and changes the arena's copy.
             let head = unsafe {
                 chain::copy_chain(arena, self.info.p_next(), chain::table_size, |node| {
                     if (*node).s_type == vk::StructureType::PIPELINE_CREATE_FLAGS_2_CREATE_INFO_KHR {
@@ -300,7 +305,8 @@ impl<'a, I: CreateInfo> Creation<'a, I> {
     /// As [`Creation::change_flags`].
     pub unsafe fn with_flags(&self, add: u64, remove: u64, arena: &mut Arena) -> Option<Creation<'a, I>> {
         let mut copy = *self;
-        // SAFETY: the caller's contract.
+        // SAFETY: `copy` has the same valid chain as `self`; the caller keeps `arena` and the original while
+        // it is used.
         unsafe { copy.change_flags(add, remove, arena) }.then_some(copy)
     }
 
@@ -309,7 +315,8 @@ impl<'a, I: CreateInfo> Creation<'a, I> {
     /// # Safety
     /// As [`Creation::change_flags`].
     pub unsafe fn forbid_compiling(&mut self, arena: &mut Arena) -> bool {
-        // SAFETY: the caller's contract.
+        // SAFETY: `self.info` is valid, and `arena` outlives its use; FAIL_ON is a bit of
+        // VkPipelineCreateFlags2.
         unsafe { self.change_flags(FAIL_ON, 0, arena) }
     }
 
@@ -325,7 +332,7 @@ impl<'a, I: CreateInfo> Creation<'a, I> {
         'a: 'b,
     {
         let mut copy = *self;
-        // SAFETY: the caller's contract.
+        // SAFETY: `stages` has as many elements as the stages that it replaces, and `'b` keeps them alive.
         unsafe { copy.info.set_stages(stages) };
         Creation { info: copy.info, parsed: Parsed { stages, ..copy.parsed } }
     }

@@ -45,24 +45,24 @@ const COPIES_LIMIT: usize = 8 << 20;
 /// What became of one create info before the driver is asked to compile.
 #[derive(Default)]
 struct Attempt {
-    /// The pipeline that was had at once.
+    /// The pipeline, if a source had it without a compile.
     had: Option<Served>,
     /// Its key and its shaders, where it could be described.
     key: Option<(Key, ShaderSet)>,
-    /// What it is remembered as, where it is a library.
+    /// What the pipeline is remembered as, where it is a library.
     library: Option<LibraryObject>,
     /// How often in a row the driver has refused its artifacts.
     refusals: u8,
     /// No cache of the layer's may be passed.
     untouched: bool,
-    /// The driver was asked for it with the program's own call, or cannot have it: a cache of the layer's hides
-    /// nothing.
+    /// The driver was asked for the pipeline with the program's own call, or cannot have it: a cache of the layer's
+    /// in the place of the program's hides nothing.
     asked: bool,
     /// The stash knows that the driver has answered it with an error.
     failed_before: bool,
-    /// Why it must bypass.
+    /// Why the create info goes to the driver unchanged.
     refusal: Option<Refusal>,
-    /// It names a stage by identifier only.
+    /// The create info names a stage by its identifier only.
     by_identifier: bool,
     /// The program's structure for creation feedback.
     feedback: Option<NonNull<Feedback>>,
@@ -71,7 +71,8 @@ struct Attempt {
 /// Answers vkCreateRayTracingPipelinesKHR with an operation. `creations` are the program's create infos, parsed.
 ///
 /// # Safety
-/// The program's valid arguments, `operation` among them.
+/// `operation`, `infos`, `allocator` and `pipelines` are the program's valid arguments of
+/// vkCreateRayTracingPipelinesKHR; both arrays have as many elements as `creations`.
 pub unsafe fn create(
     device: &Device,
     operation: vk::DeferredOperationKHR,
@@ -81,7 +82,7 @@ pub unsafe fn create(
     allocator: *const vk::AllocationCallbacks<'_>,
     pipelines: *mut vk::Pipeline,
 ) -> vk::Result {
-    // What an earlier call left in this operation is complete (03678), though nobody asked for its result.
+    // What an earlier call left in this operation is complete (03678), though no thread asked for its result.
     forget(device, operation);
     let mut attempts: Vec<Attempt> = Vec::new();
     for creation in creations {
@@ -95,7 +96,7 @@ pub unsafe fn create(
         attempts.push(attempt);
     }
     let all_had = attempts.iter().all(|attempt| attempt.had.is_some());
-    // SAFETY: the caller's contract: both arrays are valid for as many pipelines.
+    // SAFETY: `infos` and `pipelines` have as many elements as `creations`, and so as `attempts`.
     unsafe {
         if all_had {
             for (index, attempt) in attempts.into_iter().enumerate() {
@@ -131,7 +132,7 @@ unsafe fn without_compiling(call: &Call<'_, Info<'_>>, base: impl FnOnce(usize) 
     let tried = Attempt { by_identifier, feedback, ..Attempt::default() };
     let mut steps = Tried::begin();
     let mut recipe = Vec::new();
-    // SAFETY: the caller's contract.
+    // SAFETY: the call's create info is valid, and its objects are of this device.
     let described = match unsafe { DescribedPipeline::of(device, call.creation, &mut recipe) } {
         Ok(described) => described,
         Err(refusal) => {
@@ -166,7 +167,7 @@ unsafe fn without_compiling(call: &Call<'_, Info<'_>>, base: impl FnOnce(usize) 
     attempt
 }
 
-/// The same for a request. `tried` is what is known of it already.
+/// [`without_compiling`] for a described pipeline. `tried` is what is known of it already.
 ///
 /// # Safety
 /// The request's create info is valid.
@@ -178,7 +179,7 @@ unsafe fn climb(
 ) -> Attempt {
     let (call, mut buffer) = (&request.call, Vec::new());
     let device = call.device;
-    // SAFETY: the caller's contract.
+    // SAFETY: the request's create info is valid until vkCreateRayTracingPipelinesKHR returns.
     unsafe {
         // Where its base is to be compiled the driver gets both, as the program wrote them. Without cache control a
         // blob that the driver does not take would be compiled here and now.
@@ -211,13 +212,13 @@ unsafe fn climb(
     }
 }
 
-/// The program's structures may be gone when the operation is complete.
+/// Queues the recipe now: the program's structures may be gone when the operation is complete.
 ///
 /// # Safety
 /// The request's create info is valid.
 unsafe fn record_recipe(request: &Request<'_, Info<'_>>) {
     if let Some(stored) = request.call.device.stored() {
-        // SAFETY: the caller's contract.
+        // SAFETY: the request's create info is valid: the command that was passed it has not returned yet.
         unsafe { record::record_recipe(request, stored) };
     }
 }
@@ -353,7 +354,8 @@ pub unsafe fn watch(
         refusals: 0,
         started: Instant::now(),
     };
-    // SAFETY: the caller's contract.
+    // SAFETY: `below` passes on the program's valid arguments, with this operation and `count` elements of
+    // `pipelines` (the caller's # Safety section).
     unsafe { hand_over(device, operation, deferred_call, below) }
 }
 
@@ -393,7 +395,7 @@ unsafe fn hand_over(
 /// that was under way when the driver was asked, and `result` what came of it, where that is known.
 ///
 /// # Safety
-/// A live operation of the device.
+/// `operation` is a live deferred operation of the device.
 pub unsafe fn settle(
     device: &Device,
     operation: vk::DeferredOperationKHR,
@@ -405,7 +407,7 @@ pub unsafe fn settle(
         // While this thread was in the driver, the operation may have completed and been given new work; then the
         // driver is asked about that.
         let Some(ticket) = noted.take().or_else(|| device.deferred.under_way(operation)) else { return };
-        // Asked while nobody has been told: from then on the operation may be used again.
+        // The driver is asked before any thread was told: from then on the operation may be used again.
         // SAFETY: a live operation.
         let ask = || unsafe {
             let ask = device.table.get_deferred_operation_result;
@@ -456,7 +458,7 @@ fn finish(device: &Device, deferred_call: DeferredCall, result: vk::Result) {
     // SAFETY: NULL, or a cache of the layer's that the driver is done with.
     unsafe { device.caches.data.destroy(cache) };
     if let Some(passed) = passed.as_ref().filter(|_| cache.is_null()) {
-        // Who asked for its data meanwhile has an answer without what the driver has put in since.
+        // A program that read the cache's data during the call has data without what the driver has added since.
         passed.mark_filled();
     }
     let count = elements.len();
@@ -466,8 +468,8 @@ fn finish(device: &Device, deferred_call: DeferredCall, result: vk::Result) {
             device.caches.probe.note(PipelineClass::RayTracing, data.as_ref().err().copied(), false);
         }
     }
-    // Of several it is not known which have failed. That it works later is not noted: the layer's cache may have been
-    // to blame, and there is no second try here.
+    // If the call is for several pipelines it is not known which have failed. That it works later is not
+    // noted: the layer's cache may have been to blame, and there is no second try here.
     if let [Element { key: Some((key, _)), failed_before, .. }] = &elements[..] {
         if result.as_raw() < 0 {
             record::note_failure(device, key, *failed_before, result);
@@ -489,7 +491,7 @@ fn finish(device: &Device, deferred_call: DeferredCall, result: vk::Result) {
                     device.caches.null.beside.note(key, shaders);
                 }
                 if record::is_lost(stored, key) {
-                    // Which of them took how long is not known.
+                    // Each pipeline gets an equal share of the time: which took how long is not known.
                     record::count_lost(device, cost / count as u32);
                 }
                 stored.stash.note_use(Kind::Artifact, key);
@@ -497,7 +499,7 @@ fn finish(device: &Device, deferred_call: DeferredCall, result: vk::Result) {
                 copy.is_some_and(|copy| stored.device.put(Kind::Artifact, key, copy.into_boxed_slice()))
             }
             (Some((key, _)), None, Some(stored)) if device.records_recipes_alone() => {
-                // Which of them took how long is not known.
+                // Each pipeline's cost is an equal share of the operation's time.
                 record::note_cost(device, stored, key, cost / count as u32);
                 false
             }

@@ -23,7 +23,7 @@ use vkstash_model::tried::Said;
 /// Why the driver's caches give no pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nothing {
-    /// They do not have it.
+    /// The driver's caches do not have the pipeline.
     NotThere,
     /// The driver answers the call with an error, and would answer the program's own call so.
     Error,
@@ -51,12 +51,14 @@ pub unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>) -> Result<Served, Not
     let (device, passed) = (call.device, call.passed);
     let mut arena = Arena::default();
     let mut creation = *call.creation;
-    // SAFETY: the caller's contract; the arena stays on this stack frame.
+    // SAFETY: the request's create info is valid; the arena, in which the copy's chain lives, stays on this
+    // stack frame.
     if !unsafe { creation.forbid_compiling(&mut arena) } {
         return Err(Nothing::NotAsked);
     }
     let started = Instant::now();
-    // SAFETY: the caller's contract, and the copy differs in its flags alone; the arena lives until the call is over.
+    // SAFETY: the copy differs from the valid create info in its flags alone, its arena lives until the call
+    // is over, and the cache is the program's.
     let answer = unsafe { call.create_with(passed.handle(), &creation.info) };
     let took = started.elapsed();
     // The call itself will fail as well: another try with a cache of the layer's would only make it fail twice. An error
@@ -101,7 +103,7 @@ pub unsafe fn ask_for_the_program<I: CreateInfo>(
         // SAFETY: the options of a valid create info (the caller's contract).
         return unsafe { refuse(request.call.parsed()) };
     }
-    // SAFETY: the caller's contract.
+    // SAFETY: the request's create info is valid until the program's command returns.
     let answer = unsafe { compile::record_without_compiling(request, artifact) };
     if answer.result == vk::Result::SUCCESS {
         request.call.device.count(Count::DriverHad);

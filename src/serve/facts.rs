@@ -33,7 +33,7 @@ pub fn of<I: CreateInfo>(request: &Request<'_, I>, parked_alone: bool) -> Facts 
     let estimate = device.estimates().driver(habit);
     let driver_is_worth_asking = estimate.is_worth_asking();
     let asks_for_hits = call.parsed().feedback.is_some() && habit != CacheHabit::None;
-    // The rest is only looked up where it decides.
+    // The other facts are only looked up where they decide the order.
     let decides = asks_for_hits || !(driver_is_first && driver_is_worth_asking);
     let driver_object_may_have = decides && driver_object_may_have(request);
     Facts {

@@ -16,12 +16,13 @@ use vkstash_model::counters::{BypassReason, Count};
 pub unsafe fn serve<I: CreateInfo>(call: &Call<'_, I>, made: Option<Answer>) -> Answer {
     let answer = match made {
         Some(made) => {
-            // Of which cache it came is not known any more, and that of the program need not have had it.
+            // The cache that the pipeline came from is not known any more, and the program's cache need not
+            // have had it.
             // SAFETY: the driver has filled the program's structure.
             unsafe { feedback::clear_hit(call.parsed().feedback) };
             made
         }
-        // SAFETY: the caller's contract.
+        // SAFETY: the call's create info is valid: where the layer fails, the program's command has not returned yet.
         None => unsafe { untouched(call) },
     };
     if answer.result == vk::Result::SUCCESS && call.parsed().is_library() {
@@ -33,11 +34,11 @@ pub unsafe fn serve<I: CreateInfo>(call: &Call<'_, I>, made: Option<Answer>) -> 
 }
 
 /// # Safety
-/// As [`serve`].
+/// The call's create info is valid.
 unsafe fn untouched<I: CreateInfo>(call: &Call<'_, I>) -> Answer {
     let device = call.device;
     let mut arena = Arena::default();
-    // SAFETY: the caller's contract; the arena outlives the call.
+    // SAFETY: the call's create info is valid; the arena, in which its copy's chain lives, outlives the driver's call.
     unsafe {
         if call.names_code_of_the_layers() {
             device.count(Count::CompileRequired);

@@ -10,12 +10,12 @@ const HIT: vk::PipelineCreationFeedbackFlags =
 /// The program's structure, where it has one.
 type Feedback<'a> = Option<&'a vk::PipelineCreationFeedbackCreateInfo<'a>>;
 
-/// Whether the driver says that the passed cache held the pipeline; None where nobody asked.
+/// Whether the driver says that the passed cache held the pipeline; None without a feedback structure.
 ///
 /// # Safety
-/// A valid structure whose outputs the driver has filled.
+/// `info` is none or a valid structure whose outputs the driver has filled.
 pub unsafe fn cache_hit(info: Feedback<'_>) -> Option<bool> {
-    // SAFETY: the caller's contract; pPipelineCreationFeedback is valid.
+    // SAFETY: pPipelineCreationFeedback of the valid structure points to one output, which the driver has filled.
     let feedback = unsafe { info?.p_pipeline_creation_feedback.as_ref() }?;
     Some(feedback.flags.contains(vk::PipelineCreationFeedbackFlags::VALID | HIT))
 }
@@ -26,7 +26,8 @@ pub unsafe fn cache_hit(info: Feedback<'_>) -> Option<bool> {
 /// As [`cache_hit`].
 pub unsafe fn clear_hit(info: Feedback<'_>) {
     let Some(info) = info else { return };
-    // SAFETY: the caller's contract; both outputs are valid, the second for its count.
+    // SAFETY: pPipelineCreationFeedback is valid, and pPipelineStageCreationFeedbacks has
+    // pipelineStageCreationFeedbackCount elements; the driver has filled both.
     unsafe {
         if let Some(feedback) = info.p_pipeline_creation_feedback.as_mut() {
             feedback.flags &= !HIT;
@@ -43,11 +44,11 @@ pub unsafe fn clear_hit(info: Feedback<'_>) {
 /// (contract 3.7).
 ///
 /// # Safety
-/// A valid structure.
+/// `info` is none or a valid structure.
 pub unsafe fn say_made(info: Feedback<'_>, spent: Duration, hit: bool) {
-    // SAFETY: the caller's contract.
+    // SAFETY: `info` is none or the program's valid structure, whose outputs are only written.
     unsafe { say_none(info) };
-    // SAFETY: the caller's contract; pPipelineCreationFeedback is valid.
+    // SAFETY: pPipelineCreationFeedback points to one output, which `say_none` has just written.
     if let Some(feedback) = info.and_then(|info| unsafe { info.p_pipeline_creation_feedback.as_mut() }) {
         let valid = vk::PipelineCreationFeedbackFlags::VALID;
         feedback.flags = if hit { valid | HIT } else { valid };
@@ -59,11 +60,12 @@ pub unsafe fn say_made(info: Feedback<'_>, spent: Duration, hit: bool) {
 /// which must be said too (contract 3.7).
 ///
 /// # Safety
-/// A valid structure.
+/// `info` is none or a valid structure.
 pub unsafe fn say_none(info: Feedback<'_>) {
     let none = vk::PipelineCreationFeedback::default();
     let Some(info) = info else { return };
-    // SAFETY: the caller's contract; both outputs are valid, the second for its count.
+    // SAFETY: pPipelineCreationFeedback is valid, and pPipelineStageCreationFeedbacks has
+    // pipelineStageCreationFeedbackCount elements; both are only written.
     unsafe {
         if let Some(feedback) = info.p_pipeline_creation_feedback.as_mut() {
             *feedback = none;

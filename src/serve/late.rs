@@ -36,7 +36,7 @@ pub unsafe fn note_found<I: CreateInfo>(request: &Request<'_, I>, served: &Serve
         }
         Origin::Parked { .. } => return,
     };
-    // SAFETY: the caller's contract.
+    // SAFETY: the request's create info is valid, which the recipe's inline modules are read from.
     unsafe { record::record_alone(request, None) };
     let (call, key) = (&request.call, &request.pipeline.key);
     let device = call.device;
@@ -96,7 +96,7 @@ pub fn note_failed(stored: &Stored, key: &Key, for_good: bool) {
     stored.device.put(Kind::Failed, key, Box::new([payload::NOT_RECORDED, count]));
 }
 
-/// Why it was not recorded.
+/// Why what the driver had was not recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotRecorded {
     /// The driver would have to compile it: what it had was in a cache, and not on its disk.
@@ -131,7 +131,8 @@ pub unsafe fn make_again<I: CreateInfo>(
     let no_cache = NotRecorded::Driver(vk::Result::ERROR_OUT_OF_HOST_MEMORY);
     let cache = PrivateCache::new(device, &[]).ok_or(no_cache)?;
     let mut arena = Arena::default();
-    // SAFETY: the caller's contract; the arena stays on this stack frame until the call is over.
+    // SAFETY: the request's create info is valid, this thread may call the driver, and the arena stays on
+    // this stack frame until the call is over.
     let answer = unsafe {
         let mut creation = *call.creation;
         if !creation.forbid_compiling(&mut arena) {
@@ -159,10 +160,11 @@ pub unsafe fn make_again<I: CreateInfo>(
 /// Destroys a pipeline that a worker has made again.
 ///
 /// # Safety
-/// It was made with the call's allocator, and nobody else has it.
+/// `pipeline` is of the call's device, was made with the call's allocator, and nobody else has it.
 pub unsafe fn destroy<I: CreateInfo>(call: &Call<'_, I>, pipeline: vk::Pipeline) {
     if let Some(destroy) = call.device.table.destroy_pipeline {
-        // SAFETY: the caller's contract.
+        // SAFETY: the pipeline is alive, is destroyed with the allocator of its creation, and nobody else has
+        // its handle.
         unsafe { destroy(call.device.handle, pipeline, call.allocator) };
     }
 }

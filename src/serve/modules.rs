@@ -28,16 +28,16 @@ pub struct Stripped(Stages);
 /// copied.
 ///
 /// # Safety
-/// A valid create info; the copy is used only while `arena`, `kept` and the original live and stay where
-/// they are.
+/// `creation` is of a valid create info; the copy is used only while `arena`, `kept` and the original live and stay
+/// where they are.
 pub unsafe fn without_identifiers<'a, I: CreateInfo>(
     creation: &Creation<'a, I>,
     arena: &mut Arena,
     kept: &'a mut Stripped,
 ) -> Option<Creation<'a, I>> {
     let identifier = vk::StructureType::PIPELINE_SHADER_STAGE_MODULE_IDENTIFIER_CREATE_INFO_EXT;
-    // SAFETY: the caller's contract; the table's sizes are the true ones; lengthening the lifetime is covered
-    // by what the caller promises about the copy.
+    // SAFETY: the stages' chains are valid, and the table's sizes are those of the structures; the caller
+    // keeps `arena`, `kept` and the original while it uses the copy, which the longer lifetime relies on.
     unsafe {
         for info in creation.parsed.stages {
             let p_next = chain::copy_chain(arena, info.p_next, chain::table_size, |node| {
@@ -53,14 +53,15 @@ pub unsafe fn without_identifiers<'a, I: CreateInfo>(
 /// driver does not know.
 ///
 /// # Safety
-/// A valid create info that could be captured, so that every structure in its chains is known.
+/// The call's create info is valid and could be captured, so that every structure in its chains is known.
 pub unsafe fn with_request<I: CreateInfo, R>(
     call: &Call<'_, I>,
     pipeline: &DescribedPipeline<'_>,
     work: impl FnOnce(&Request<'_, I>) -> R,
 ) -> R {
     let (mut arena, mut stripped) = (Arena::default(), Stripped::default());
-    // SAFETY: the caller's contract; the arena and the stages stay on this stack frame.
+    // SAFETY: the call's create info is valid; `arena` and `stripped`, in which the copy lives, stay on this
+    // stack frame until `work` has returned.
     let without = unsafe { without_emulated_identifiers(call, &mut arena, &mut stripped) };
     let call = without.as_ref().map_or(*call, |creation| call.with(creation));
     work(&Request { call, pipeline })
@@ -79,7 +80,7 @@ unsafe fn without_emulated_identifiers<'a, I: CreateInfo>(
     if !emulated || !call.parsed().naming.identifier_structure {
         return None;
     }
-    // SAFETY: the caller's contract.
+    // SAFETY: `call.creation` is of a valid create info; the caller keeps `arena`, `kept` and the original.
     unsafe { without_identifiers(call.creation, arena, kept) }
 }
 
@@ -101,7 +102,7 @@ pub struct StoredModules<'a> {
 }
 
 impl<'a> StoredModules<'a> {
-    /// None yet: nothing is allocated until a stage needs one.
+    /// No modules yet: nothing is allocated until a stage needs one.
     pub fn new(device: &'a Device) -> StoredModules<'a> {
         StoredModules { device, modules: SmallVec::new(), stages: SmallVec::new(), lacking: false }
     }
@@ -114,8 +115,8 @@ impl<'a> StoredModules<'a> {
     /// A copy of the create info whose stages all have modules. None where the stash lacks one.
     ///
     /// # Safety
-    /// A valid create info that `recipe` was captured from, or its copy; the copy is used only while `self`
-    /// lives and stays where it is.
+    /// `creation` is the valid create info that `recipe` was captured from, or its copy; the copy is used only while
+    /// `self` lives and stays where it is.
     pub unsafe fn put_in<'b, I: CreateInfo>(
         &'b mut self,
         creation: &Creation<'b, I>,
@@ -128,32 +129,35 @@ impl<'a> StoredModules<'a> {
             Code::Module(identity) => Some(identity),
             Code::Native { .. } => None,
         };
-        // SAFETY: the caller's contract.
+        // SAFETY: the create info is the one that `recipe` describes, so the stages have the same order in
+        // both; the caller keeps `self` in place.
         unsafe { self.put_in_by(creation, stored, |index, _| identity(index)) }
     }
 
-    /// The same for a create info whose stages still carry their identifiers, which are module identities.
+    /// [`StoredModules::put_in`] for a create info whose stages still carry their identifiers, which are module
+    /// identities.
     ///
     /// # Safety
-    /// A valid create info; the copy is used only while `self` lives and stays where it is.
+    /// `creation` is of a valid create info; the copy is used only while `self` lives and stays where it is.
     pub unsafe fn put_in_by_identifier<'b, I: CreateInfo>(
         &'b mut self,
         creation: &Creation<'b, I>,
         stored: &Stored,
     ) -> Option<Creation<'b, I>> {
-        // SAFETY: the caller's contract.
+        // SAFETY: `creation` is of a valid create info; the caller keeps `self`, in which the modules are, in place.
         unsafe { self.put_in_by(creation, stored, |_, native| Key::try_from(native?.as_bytes()).ok()) }
     }
 
     /// # Safety
-    /// A valid create info; the copy is used only while `self` lives and stays where it is.
+    /// `creation` is of a valid create info; the copy is used only while `self` lives and stays where it is.
     unsafe fn put_in_by<'b, I: CreateInfo>(
         &'b mut self,
         creation: &Creation<'b, I>,
         stored: &Stored,
         identity: impl Fn(usize, Option<NativeIdentifier>) -> Option<Key>,
     ) -> Option<Creation<'b, I>> {
-        // SAFETY: the caller's contract.
+        // SAFETY: the stages and their chains are valid; the copies of them are in `self`, which the caller
+        // keeps in place while it uses the create info.
         unsafe {
             for (index, info) in creation.parsed.stages.iter().enumerate() {
                 let mut stage = lengthened(info);

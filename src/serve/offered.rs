@@ -34,7 +34,8 @@ impl<'a> Offered<'a> {
         let mut creation = *request.call.creation;
         if request.call.names_code_of_the_layers() {
             let (recipe, stored) = (request.pipeline.recipe, self.device.stored()?);
-            // SAFETY: the caller's contract.
+            // SAFETY: the create info is the one that the request's recipe was captured from; the caller
+            // keeps `self.modules` in place while it uses the copy.
             creation = unsafe { self.modules.put_in(&creation, recipe, stored) }?;
         }
         let may_be_asked = !self.device.cache_control() || {

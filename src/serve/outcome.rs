@@ -15,7 +15,7 @@ use vkstash_model::tried::Said;
 pub struct Served {
     /// What the program gets.
     pub answer: Answer,
-    /// Where it came from.
+    /// The source that the pipeline came from.
     pub origin: Origin,
 }
 
@@ -26,28 +26,28 @@ pub enum Origin {
     Driver {
         /// Time that the driver's call took.
         took: Duration,
-        /// Where the driver had it.
+        /// Where the driver had the pipeline.
         from: Found,
     },
     /// Background work, which had made it before the program asked.
     Parked {
-        /// As in [`Origin::Stash`].
+        /// The time that the driver needed to compile the pipeline, as in [`Origin::Stash`].
         cost: Option<Duration>,
-        /// Time that it took to hand it over.
+        /// The time that handing the pipeline over took.
         spent: Duration,
-        /// What it was made of.
+        /// What the parked pipeline was made of.
         of: MadeOf,
     },
-    /// The stash.
+    /// The stash: the pipeline was made with its artifact.
     Stash {
-        /// It is certain that the driver has used the artifact.
+        /// Whether it is certain that the driver has used the artifact.
         confirmed: bool,
         /// Time that the driver needed to compile the artifact, where this run asks for it for the first time; from
         /// then on the driver would have had it in memory.
         cost: Option<Duration>,
         /// Time that the call took.
         spent: Duration,
-        /// What the artifact was.
+        /// The form in which the stash had the artifact.
         form: Form,
     },
 }
@@ -55,11 +55,11 @@ pub enum Origin {
 /// Where a driver had a pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// In memory, or where that is not known.
+    /// In the driver's memory, or in a place that is not known.
     InMemory,
-    /// On its disk: nothing in memory can have had it.
+    /// In the driver's disk cache: nothing in memory can have had the pipeline.
     OnDisk,
-    /// In a companion.
+    /// In the companion of the program's or the driver's cache.
     InCompanion,
 }
 
@@ -127,11 +127,11 @@ impl Served {
     }
 }
 
-/// What has become of the artifact that the stash has for a pipeline.
+/// What came of offering the driver the stash's artifact for a pipeline.
 pub enum ArtifactOutcome<'a> {
-    /// There is none, or it could not be offered.
+    /// The stash has no artifact, or it could not be offered to the driver.
     NotOffered,
-    /// The driver was not asked: the stash no longer has the code that it needs with the artifact.
+    /// The stash has the artifact, but no longer the code that must be offered with it: the driver was not asked.
     ModuleMissing,
     /// The driver has refused artifacts of this recipe too often, or it is in quarantine: nothing is offered, and
     /// nothing recorded.
@@ -164,11 +164,11 @@ pub struct Refused<'a> {
 
 /// What has come of asking the sources that need not compile.
 pub enum Outcome<'a> {
-    /// The pipeline.
+    /// A source had the pipeline.
     Served(Served),
     /// The driver answers this call with an error: it goes down as the program made it.
     GoUntouched {
-        /// It has done so in an earlier call, and the stash knows it.
+        /// The driver has answered so in an earlier call, and the stash has the key recorded as failed.
         recorded: bool,
     },
     /// No source has the pipeline.

@@ -18,28 +18,28 @@ pub enum Passed {
     Known {
         /// The handle.
         handle: vk::PipelineCache,
-        /// What is known of it.
+        /// What the layer knows of the cache.
         cache: Arc<AppCache>,
-        /// What may be in it.
+        /// What may be in the cache.
         contents: Contents,
     },
-    /// A cache that was not.
+    /// A cache that was created where the layer did not see it, so nothing is known of it.
     Unknown(vk::PipelineCache),
 }
 
 /// What may be in the program's cache when a pipeline's turn has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contents {
-    /// Nothing: afterwards it is a one-pipeline blob.
+    /// No pipeline: after this call its data is an artifact of this one pipeline.
     Nothing,
-    /// Pipelines that stand before this one in the same batch: it would be a blob of many.
+    /// Only earlier pipelines of the same batch: its data is no artifact of one pipeline.
     SameBatch,
-    /// Anything.
+    /// Pipelines of other calls or of earlier runs.
     Anything,
 }
 
 impl Passed {
-    /// The same for the pipelines of a batch that follow the first one.
+    /// The cache as the later pipelines of a batch find it: what the first ones put into it may be there by then.
     pub fn after_the_first(&self) -> Passed {
         match self {
             Passed::Null => Passed::Null,
@@ -73,7 +73,7 @@ impl Passed {
         }
     }
 
-    /// The driver gets it in a call that nobody has described, and may fill it.
+    /// The driver gets the cache in a call that was not described, and may put anything into it.
     pub fn mark_filled(&self, device: &Device) {
         match self {
             Passed::Null => device.caches.null.filled.note(&ShaderSet::default()),
@@ -82,7 +82,7 @@ impl Passed {
         }
     }
 
-    /// The same for a pipeline of these shaders.
+    /// The driver gets the cache in a call for a pipeline of these shaders, and may put them into it.
     pub fn mark_filled_with(&self, device: &Device, shaders: &ShaderSet) {
         match self {
             Passed::Null => device.caches.null.filled.note(shaders),
@@ -110,7 +110,7 @@ impl Passed {
         }
     }
 
-    /// What is known of it.
+    /// What the layer knows of the cache. None: VK_NULL_HANDLE, or a cache that it did not see created.
     pub fn known(&self) -> Option<&AppCache> {
         match self {
             Passed::Known { cache, .. } => Some(cache),

@@ -54,15 +54,15 @@ impl<'a> PrivateCache<'a> {
     /// # Safety
     /// `source` is a live cache that this thread may read now.
     pub unsafe fn take_from(&self, source: vk::PipelineCache) -> Option<()> {
-        // SAFETY: the caller's contract; only this thread uses the destination, which is therefore not the source
-        // (00770).
+        // SAFETY: `source` is a live cache that this thread may read now; only this thread uses the
+        // destination, which is therefore not the source (00770).
         let result = unsafe {
             (self.device.table.merge_pipeline_caches?)(self.device.handle, self.handle, 1, &source)
         };
         (result == vk::Result::SUCCESS).then_some(())
     }
 
-    /// Everything in it, behind `prefix`.
+    /// The cache's data, behind `prefix`.
     pub fn data_behind(&self, prefix: &[u8]) -> Result<Vec<u8>, NoData> {
         // SAFETY: a live cache that only this thread uses.
         unsafe { self.device.caches.data.read(self.handle, prefix) }
@@ -71,7 +71,7 @@ impl<'a> PrivateCache<'a> {
 
 impl Drop for PrivateCache<'_> {
     fn drop(&mut self) {
-        // SAFETY: a cache of the layer's, used by nobody any more.
+        // SAFETY: the cache is the layer's, was created without an allocator, and no call uses it any more.
         unsafe { self.device.caches.data.destroy(self.handle) };
     }
 }

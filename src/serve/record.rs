@@ -82,7 +82,7 @@ pub unsafe fn record_as<I: CreateInfo>(request: &Request<'_, I>, name: &Key, pay
         device.count(Count::Dropped);
         return false;
     }
-    // SAFETY: the caller's contract.
+    // SAFETY: the request's create info is valid: `record_recipe` reads its stages for inline modules.
     unsafe { record_recipe(request, stored) };
     // What a run compiles it uses: the next one wants it in the same order.
     stored.stash.note_use(Kind::Artifact, name);
@@ -109,7 +109,7 @@ pub unsafe fn record<I: CreateInfo>(request: &Request<'_, I>, payload: Vec<u8>) 
         }
         Passed::Null | Passed::Unknown(_) => {}
     }
-    // SAFETY: the caller's contract.
+    // SAFETY: the request's create info is valid, and the name is the recipe's own key.
     let queued = unsafe { record_as(request, &pipeline.key, payload) };
     // Afterwards: another thread may look for the artifact as soon as the key is known.
     if queued && matches!(call.passed, Passed::Null) {
@@ -129,7 +129,7 @@ pub unsafe fn record_alone<I: CreateInfo>(request: &Request<'_, I>, compile: Opt
     let lacks_recipe = || !stored.portable.contains(Kind::Recipe, &pipeline.key);
     // A call that compiled nothing is short, so it looks for the recipe once in a run.
     if compile.is_some() || stored.stash.note_first_use(&pipeline.key) && lacks_recipe() {
-        // SAFETY: the caller's contract.
+        // SAFETY: the request's create info is valid (# Safety of `record_alone`); the stash is open.
         unsafe { record_recipe(request, stored) };
     }
     if let Some(cost) = compile {
@@ -215,7 +215,7 @@ fn is_another_cost(known: Duration, now: Duration) -> bool {
 /// The request's create info is valid.
 pub unsafe fn record_recipe<I: CreateInfo>(request: &Request<'_, I>, stored: &Stored) {
     let Request { call, pipeline } = request;
-    // SAFETY: the caller's contract.
+    // SAFETY: the stages of the request's valid create info are read for the modules that are inline in them.
     unsafe { record_inline_modules(request, stored) };
     if !stored.portable.has(Kind::Recipe, &pipeline.key, pipeline.recipe) {
         record_named_objects(call.device, stored, &pipeline.parts);

@@ -16,9 +16,9 @@ use vkstash_store::format::record::Key;
 /// COMPILE_REQUIRED to one create info.
 ///
 /// # Safety
-/// Parsed of a valid create info.
+/// `parsed` is of a valid create info.
 pub unsafe fn refuse(parsed: &Parsed<'_>) -> Answer {
-    // SAFETY: the caller's contract.
+    // SAFETY: the feedback structure in `parsed` is none or a valid one in the chain of the program's create info.
     unsafe { feedback::say_none(parsed.feedback) };
     Answer::compile_required()
 }
@@ -34,7 +34,7 @@ pub unsafe fn refuse_all<'a>(
 ) -> vk::Result {
     let mut count = 0;
     for (index, parsed) in parsed.enumerate() {
-        // SAFETY: the caller's contract.
+        // SAFETY: each of `parsed` is of a valid create info, and `pipelines` has an element for each of them.
         unsafe {
             refuse(&parsed);
             *pipelines.add(index) = vk::Pipeline::null();
@@ -50,7 +50,7 @@ pub unsafe fn refuse_all<'a>(
 /// the call may go down.
 ///
 /// # Safety
-/// The arguments of vkCreate*Pipelines.
+/// `infos` and `pipelines` are the program's arrays of `count` elements.
 pub unsafe fn refuse_impossible<I: CreateInfo>(
     device: &Device,
     count: u32,
@@ -65,7 +65,7 @@ pub unsafe fn refuse_impossible<I: CreateInfo>(
         is_emulated && parsed.naming.lacks_code
             || device.emulates_cache_control() && parsed.fails_on_compile_required()
     };
-    // SAFETY: the caller's contract: valid for its count.
+    // SAFETY: `infos` has `count` valid create infos (VUID-vkCreateGraphicsPipelines-pCreateInfos-parameter).
     let parsed = || (0..count as usize).map(|index| unsafe { (*infos.add(index)).parse() });
     // SAFETY: as many slots as create infos (the caller's contract).
     parsed().any(|parsed| is_impossible(&parsed)).then(|| unsafe { refuse_all(device, parsed(), pipelines) })
@@ -98,6 +98,6 @@ pub unsafe fn forbid<I: CreateInfo>(call: &Call<'_, I>) -> Answer {
         call.device.count(Count::IdentifierRequests);
     }
     call.device.count(Count::CompileRequired);
-    // SAFETY: the caller's contract.
+    // SAFETY: the options were parsed of the call's valid create info.
     unsafe { refuse(call.parsed()) }
 }

@@ -18,7 +18,7 @@ pub struct DescribedPipeline<'a> {
     pub recipe: &'a [u8],
     /// What the recipe names by digest.
     pub parts: Parts,
-    /// What its shaders are.
+    /// The shaders of the pipeline.
     pub shaders: ShaderSet,
     /// The identities of SPIR-V inside its stages.
     pub inline: InlineModules,
@@ -28,11 +28,11 @@ pub struct DescribedPipeline<'a> {
 impl<'a> DescribedPipeline<'a> {
     /// Captures a pipeline of the device whose objects these are, leaves its encoded recipe in `buffer`, and hashes it.
     ///
-    /// Not a part of its caller, whose further calls would stand on top of the 7 KiB of stack that a recipe takes: the
-    /// C library gives a thread's stack back to the system when the thread ends, but for the first 16 KiB.
+    /// Never inlined into its caller, whose further calls would stand on top of the 7 KiB of stack that a recipe
+    /// takes: the C library gives a thread's stack back to the system when the thread ends, but for the first 16 KiB.
     ///
     /// # Safety
-    /// A valid create info of the device.
+    /// `creation` is of a valid create info, whose objects belong to the device that `objects` describes.
     #[inline(never)]
     pub unsafe fn of<I: CreateInfo>(
         objects: &impl Objects,
@@ -41,7 +41,7 @@ impl<'a> DescribedPipeline<'a> {
     ) -> Result<DescribedPipeline<'a>, Refusal> {
         let mut scratch = Scratch::default();
         let (parts, shaders, traits) = {
-            // SAFETY: the caller's contract.
+            // SAFETY: the create info is valid, and its handles are of the device whose objects `objects` are.
             let Captured { recipe, traits } = unsafe { creation.capture(objects, &mut scratch) }?;
             let encoded = key::encode(&recipe, buffer);
             encoded.map_err(|_| Refusal::plain(BypassReason::NotCacheable))?;
@@ -51,7 +51,7 @@ impl<'a> DescribedPipeline<'a> {
         Ok(DescribedPipeline { key, recipe: buffer, parts, shaders, inline: scratch.inline, traits })
     }
 
-    /// What it is remembered as where it is a library.
+    /// What the pipeline is remembered as where it is a library.
     pub fn library(&self) -> Library {
         Library { key: self.key, traits: self.traits }
     }
@@ -61,12 +61,12 @@ impl<'a> DescribedPipeline<'a> {
 pub struct Request<'a, I> {
     /// The call.
     pub call: Call<'a, I>,
-    /// What it is about.
+    /// The description of the pipeline that the call creates.
     pub pipeline: &'a DescribedPipeline<'a>,
 }
 
 impl<'a, I: CreateInfo> Request<'a, I> {
-    /// The same request with a changed create info.
+    /// A request for the same pipeline with a changed create info.
     pub fn with<'b>(&self, creation: &'b Creation<'b, I>) -> Request<'b, I>
     where
         'a: 'b,

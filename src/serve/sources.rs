@@ -36,7 +36,7 @@ struct Buffers {
 /// What a thread keeps of its buffer for artifacts at most.
 const KEPT_BYTES: usize = 1 << 20;
 
-// Not touched by a call that goes down undescribed: the first use in a thread registers a destructor.
+// A call that goes down undescribed does not use the buffers: the first use in a thread registers a destructor.
 thread_local!(static BUFFERS: RefCell<Buffers> = RefCell::default());
 
 /// Serves one create info.
@@ -49,7 +49,8 @@ pub unsafe fn serve<I: CreateInfo>(call: &Call<'_, I>) -> Answer {
     let mut call = *call;
     let device = call.device;
     if device.emulates_cache_control() {
-        // SAFETY: the caller's contract; the arena stays on this stack frame.
+        // SAFETY: the call's create info is valid; the arena, in which the copy's chain lives, stays on this
+        // stack frame.
         allowed = unsafe { emulated::without_cache_control(&call, &mut arena) };
         match &allowed {
             Some(creation) => call = call.with(creation),
@@ -63,10 +64,10 @@ pub unsafe fn serve<I: CreateInfo>(call: &Call<'_, I>) -> Answer {
         count_result(device, answer.result);
         return answer;
     }
-    // Not there, or in use: a driver that calls back into Vulkan from inside a creation call.
+    // The buffers are destroyed, or in use by a driver that calls back into Vulkan from a creation call.
     let taken = BUFFERS.try_with(|buffers| buffers.try_borrow_mut().ok().map(|mut kept| take(&mut *kept)));
     let mut buffers = taken.ok().flatten().unwrap_or_default();
-    // SAFETY: the caller's contract.
+    // SAFETY: the call's create info, or its copy in `arena`, is valid, and names its base pipeline by handle.
     let answer = unsafe { serve_described(&call, &mut buffers) };
     // One large artifact must not keep its memory in every thread.
     if buffers.artifact.capacity() > KEPT_BYTES {
@@ -131,7 +132,7 @@ unsafe fn climb<I: CreateInfo>(request: &Request<'_, I>, buffer: &mut Vec<u8>, t
     if parsed.naming.lacks_code {
         call.device.count(Count::IdentifierRequests);
     }
-    // SAFETY: the caller's contract.
+    // SAFETY: the request's create info is valid, and stays so while the sources are asked one after another.
     unsafe {
         if parsed.has_nothing_to_compile() {
             tried.because(Why::PassedOn);
@@ -187,7 +188,7 @@ pub unsafe fn without_compiling<'a, I: CreateInfo>(
     let mut artifact = ArtifactOutcome::NotOffered;
     let mut driver_says = None;
     for source in sources {
-        // SAFETY: the caller's contract.
+        // SAFETY: each source reads the request's create info, which is valid, and returns before the next is asked.
         let served = unsafe {
             match source {
                 Source::Parked => parked::take(request),
@@ -220,7 +221,7 @@ pub unsafe fn without_compiling<'a, I: CreateInfo>(
 /// # Safety
 /// The request's create info is valid.
 unsafe fn go_untouched<I: CreateInfo>(request: &Request<'_, I>, recorded: bool, tried: &mut Tried) -> Answer {
-    // SAFETY: the caller's contract.
+    // SAFETY: the request's create info is valid, and its feedback structure may be written.
     unsafe {
         let answer = match request.call.names_code_of_the_layers() {
             true => refuse(request.call.parsed()),
@@ -249,7 +250,7 @@ unsafe fn pass_on<I: CreateInfo>(call: &Call<'_, I>) -> Answer {
     if let Passed::Known { cache, .. } = call.passed {
         cache.mark_filled();
     }
-    // SAFETY: the caller's contract.
+    // SAFETY: the call's create info is valid, and its cache and allocator are the program's.
     let answer = unsafe { call.create() };
     if answer.result == vk::Result::SUCCESS {
         call.device.count(Count::NothingToCompile);

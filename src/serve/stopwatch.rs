@@ -37,7 +37,7 @@ impl Stopwatch {
     }
 }
 
-/// Of all threads of this process: drivers have some of their own.
+/// The processor time of all threads of this process: drivers have threads of their own.
 fn processor_time() -> Option<Duration> {
     let mut time = MaybeUninit::<libc::timespec>::uninit();
     // SAFETY: clock_gettime fills the structure in where it succeeds, and only then it is read.

@@ -62,7 +62,8 @@ pub struct AppCache {
     fills: AtomicU32,
     /// The pending entries, and the companion cache.
     pub beside: Beside,
-    /// The same by its bytes, as far as the program has asked where its pipelines come from.
+    /// The artifacts of the pending entries, by their bytes, as far as the program has asked where its pipelines come
+    /// from.
     pub blobs: Blobs,
     /// What the driver's object may have.
     pub filled: Filled,
@@ -95,7 +96,7 @@ impl AppCache {
         self.calls.fetch_add(1, Ordering::AcqRel) == 0 && self.empty_at_first
     }
 
-    /// The driver gets this cache in a call that nobody has described, and may fill it.
+    /// The driver gets this cache in a call that was not described, and may put anything into it.
     pub fn mark_filled(&self) {
         self.mark_filled_with(&ShaderSet::default());
     }
@@ -118,7 +119,7 @@ impl AppCache {
         self.driver_filled.load(Ordering::Acquire)
     }
 
-    /// Whether it may hold pipelines of an earlier run, which the stash need not have.
+    /// Whether the cache may hold pipelines of an earlier run, which the stash need not have.
     pub fn holds_earlier_runs(&self) -> bool {
         self.holds_earlier_runs.load(Ordering::Acquire)
     }
@@ -142,13 +143,14 @@ impl AppCache {
         }
     }
 
-    /// The pending entries have changed: whoever reads the new version finds them.
+    /// The pending entries have changed: a reader of the new version finds them.
     pub fn change_pending(&self) {
         self.pending_changes.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// The same for a pipeline that was compiled through a cache of the layer's: the driver would have kept it in
-    /// the program's cache, so it is kept here, and the answer is complete even if nothing can be written.
+    /// Adds the pending entry of a pipeline that was compiled through a cache of the layer's: the driver would have
+    /// kept it in the program's cache, so its data is kept here, and the answer is complete even if nothing can be
+    /// written.
     pub fn add_pending_compiled(&self, key: &Key, shaders: &ShaderSet, blob: &[u8]) {
         // No room: then there is what the stash keeps.
         if let Some(kept) = Kept::compiled(blob) {
@@ -171,7 +173,7 @@ impl AppCache {
         self.beside.contains(key)
     }
 
-    /// Whether the layer has a companion beside it.
+    /// Whether the layer has a companion beside this cache.
     pub fn has_companion(&self) -> bool {
         self.beside.companion.read().is_ok_and(|companion| companion.is_some())
     }

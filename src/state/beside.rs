@@ -26,7 +26,8 @@ pub struct Beside {
     /// The first key is in the driver's object as well.
     first_is_inside: AtomicBool,
     further: OnceLock<Box<Further>>,
-    /// A cache of the layer's with their artifacts, as far as somebody looked for a pipeline among them.
+    /// A cache of the layer's with the artifacts of pending pipelines, as far as a request looked for a pipeline
+    /// among them.
     pub companion: RwLock<Option<Companion>>,
 }
 
@@ -54,13 +55,13 @@ pub struct Companion {
     pub handle: vk::PipelineCache,
     /// The keys whose artifacts are in it.
     pub keys: FxHashSet<Key>,
-    /// What they take.
+    /// The room that the companion's artifacts take in the budget.
     pub room: Vec<Room>,
 }
 
 impl Beside {
-    /// A pipeline of this key was made beside the cache. Says whether it is the first time. Takes no lock for a key
-    /// that is known: engines share one cache between all their threads.
+    /// Notes that a pipeline of this key was made beside the cache. Returns whether it is the first one of this key.
+    /// Takes no lock for a key that is known: engines share one cache between all their threads.
     pub fn note(&self, key: &Key, shaders: &ShaderSet) -> bool {
         let is_first = || self.first.get().is_some_and(|(first, _)| first == key);
         if is_first() {
@@ -86,11 +87,11 @@ impl Beside {
         true
     }
 
-    /// A pipeline of this key was made inside the empty cache, before any was made beside it.
+    /// Notes that a pipeline of this key was made inside the empty cache, before any was made beside it.
     pub fn note_inside(&self, key: &Key, shaders: &ShaderSet) {
         match self.first.set((*key, shaders.clone())) {
             Ok(()) => self.first_is_inside.store(true, Ordering::Release),
-            // Another thread has made one beside it meanwhile: it is there twice.
+            // Another thread has made a pipeline beside the cache meanwhile: this one is noted as pending, too.
             Err(_) => _ = self.note(key, shaders),
         }
     }
@@ -101,7 +102,7 @@ impl Beside {
             || self.further.get().is_some_and(|further| further.keys.pin().get(key).is_some())
     }
 
-    /// Every key that the driver's object need not have, in the order of first use.
+    /// Every key whose pipeline the driver's object of this cache need not have, in the order of first use.
     pub fn pending(&self) -> Vec<(Key, ShaderSet)> {
         let mut keys: Vec<(u32, Key, ShaderSet)> = Vec::new();
         if let Some(further) = self.further.get() {
@@ -114,9 +115,10 @@ impl Beside {
         first.cloned().into_iter().chain(further).collect()
     }
 
-    /// Whether each of these shaders was met, and whether the companion lacks an artifact that may fit. Drivers that
-    /// keep whole pipelines can have one only of exactly these shaders, which is among the keys of the rarest of them;
-    /// for those that keep an entry a shader, one key of each of the others is enough.
+    /// None: one of these shaders is in no pipeline that was made beside the cache, so that no artifact there fits.
+    /// Else whether the companion lacks an artifact that may fit. A driver that keeps whole pipelines needs the
+    /// artifact of exactly these shaders, which is among the keys of the shader that the fewest keys have; for a
+    /// driver that keeps an entry per shader, one key of each of the other shaders is enough.
     pub fn of(&self, shaders: &ShaderSet) -> Option<Lacking> {
         if shaders.is_unknown() {
             return None;
@@ -134,7 +136,7 @@ impl Beside {
         self.further.get().is_some_and(|further| further.shard(together).contains_key(&together))
     }
 
-    /// The next key that the companion should have. A key may come more than once.
+    /// The next key whose artifact the companion should have. A key may come more than once.
     pub fn next_lacking(&self, shaders: &ShaderSet) -> Option<(Key, Place)> {
         let numbers = shaders.numbers();
         if numbers.iter().any(|&number| self.first_has(number)) && !self.first_is_in.load(Ordering::Acquire) {
@@ -151,7 +153,8 @@ impl Beside {
             .or_else(|| numbers.iter().find_map(|&number| next(number, 1)))
     }
 
-    /// That key is in the companion, or cannot be put there. To be called while the companion is locked for writing.
+    /// Marks the key at `place` as done: it is in the companion, or cannot be put there. To be called while the
+    /// companion is locked for writing.
     pub fn pass_by(&self, place: Place) {
         match place {
             Place::First => self.first_is_in.store(true, Ordering::Release),
@@ -178,12 +181,12 @@ impl Beside {
     }
 }
 
-/// Where a key stands that the companion lacks.
+/// The place of a key that the companion lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// The first key of all.
+    /// The first key that was noted.
     First,
-    /// The next one of those that have this shader.
+    /// The next key of the pipelines that have this shader.
     Of(u64),
 }
 
@@ -213,7 +216,7 @@ pub struct Filled {
 }
 
 impl Filled {
-    /// Nothing, or anything.
+    /// A cache that is known to be empty, or one that may have anything (`anything`).
     pub fn new(anything: bool) -> Filled {
         Filled { anything: AtomicBool::new(anything), shaders: Mutex::default() }
     }
@@ -229,13 +232,13 @@ impl Filled {
         }
         let mut met = lock(&self.shaders);
         met.insert(shaders.together());
-        // Where it may have anything, nobody asks for single shaders.
+        // Where the cache may have anything, single shaders are not asked for.
         if !self.may_have_anything() {
             met.extend(shaders.numbers());
         }
     }
 
-    /// Whether pipelines of unknown shaders went through it.
+    /// Whether pipelines of unknown shaders went through the cache.
     fn may_have_anything(&self) -> bool {
         self.anything.load(Ordering::Acquire)
     }
@@ -260,9 +263,9 @@ impl Filled {
 
 /// VK_NULL_HANDLE in the place of a cache: many drivers have a cache of the driver's behind it.
 pub struct NullCache {
-    /// What was made beside it.
+    /// The pipelines that were made beside the driver's cache behind VK_NULL_HANDLE.
     pub beside: Beside,
-    /// What the driver may have put into it.
+    /// The pipelines that the driver may have put into that cache.
     pub filled: Filled,
 }
 

@@ -39,11 +39,11 @@ impl Deref for Kept {
     }
 }
 
-/// Room for bytes that somebody else keeps: a driver, in a cache of the layer's.
+/// Room for bytes that a driver keeps, in a cache of the layer's.
 pub struct Room(#[expect(dead_code, reason = "given back when it is dropped")] Taken);
 
 impl Room {
-    /// In companion caches.
+    /// Takes room for the bytes of companion caches.
     pub fn in_companions(bytes: usize) -> Option<Room> {
         COMPANIONS.take(bytes).map(Room)
     }

@@ -21,9 +21,9 @@ thread_local!(static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new())
 /// Why a cache gives no data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoData {
-    /// It holds no pipeline, or not one of this device.
+    /// The cache holds no pipeline, or its data is not of this device.
     Empty,
-    /// It could not be read.
+    /// The cache's data could not be read.
     Unreadable,
 }
 
@@ -40,7 +40,7 @@ pub struct CacheData {
 }
 
 impl CacheData {
-    /// Of this device.
+    /// The commands and the header of this device's cache data.
     pub fn new(
         device: vk::Device,
         table: &DeviceTable,
@@ -68,7 +68,8 @@ impl CacheData {
     /// As [`CacheData::read`].
     pub unsafe fn size(&self, cache: vk::PipelineCache) -> Option<usize> {
         let mut size = 0;
-        // SAFETY: the caller's contract; NULL asks for the size, and one that the driver leaves alone is 0.
+        // SAFETY: the device and `cache` are alive, and this thread may read the cache; NULL asks for the
+        // size, and one that the driver leaves alone is 0.
         let result = unsafe { self.get?(self.device, cache, &mut size, std::ptr::null_mut()) };
         (result == vk::Result::SUCCESS).then_some(size)
     }
@@ -84,7 +85,7 @@ impl CacheData {
     /// # Safety
     /// The device is alive, and `cache` is a live cache of it that this thread may read now.
     pub unsafe fn read(&self, cache: vk::PipelineCache, prefix: &[u8]) -> Result<Vec<u8>, NoData> {
-        // SAFETY: the caller's contract.
+        // SAFETY: the device and `cache` are alive, and this thread may read the cache until `read` returns.
         let read = |buffer: &mut Vec<u8>| unsafe { self.read_into(buffer, cache, prefix) };
         let kept = BUFFER.try_with(|buffer| {
             let mut buffer = buffer.try_borrow_mut().ok()?;
@@ -115,7 +116,8 @@ impl CacheData {
             // What a driver leaves alone must not look like data.
             buffer[..HEADER_SIZE].fill(0);
             let mut size = buffer.len();
-            // SAFETY: the caller's contract; a buffer of that size.
+            // SAFETY: this thread may read the live `cache`; the buffer has `size` bytes, of which the driver
+            // writes no more.
             let result = unsafe { get(self.device, cache, &mut size, buffer.as_mut_ptr().cast()) };
             match result {
                 vk::Result::SUCCESS => {
@@ -125,7 +127,7 @@ impl CacheData {
                 vk::Result::INCOMPLETE => {}
                 _ => return Err(NoData::Unreadable),
             }
-            // SAFETY: the caller's contract.
+            // SAFETY: `cache` is still alive: this thread reads it until the call is over.
             let size = unsafe { self.size(cache) }.ok_or(NoData::Unreadable)?;
             if size <= HEADER_SIZE {
                 return Err(NoData::Empty);
@@ -145,7 +147,8 @@ impl CacheData {
     /// use.
     pub unsafe fn destroy(&self, cache: vk::PipelineCache) {
         if let Some(destroy) = self.destroy {
-            // SAFETY: the caller's contract.
+            // SAFETY: the device is alive; `cache` is NULL, or was created without an allocator, and no call
+            // uses it any more.
             unsafe { destroy(self.device, cache, std::ptr::null()) };
         }
     }

@@ -23,9 +23,9 @@ use vkstash_store::format::record::Key;
 pub struct Element {
     /// Its key and its shaders, where it could be described.
     pub key: Option<(Key, ShaderSet)>,
-    /// What it is remembered as, where it will be a library.
+    /// What the pipeline is remembered as, where it will be a library.
     pub library: Option<LibraryObject>,
-    /// It was counted as bypassed.
+    /// The pipeline was counted as bypassed.
     pub bypassed: bool,
     /// The stash knows that the driver has answered it with an error.
     pub failed_before: bool,
@@ -86,7 +86,7 @@ pub enum Taken {
     Over(DeferredCall),
     /// Another call is under way in the same operation.
     Another,
-    /// Somebody else has been told before.
+    /// Another thread was told of the end of this call before.
     Gone,
 }
 
@@ -148,7 +148,7 @@ impl Operations {
         Taken::Over(deferred_call)
     }
 
-    /// Takes out whatever there is: the operation is complete, and nobody asked.
+    /// Takes out the call that is left: the operation is complete, and no thread asked for its result.
     pub fn forget(&self, operation: vk::DeferredOperationKHR) -> Option<DeferredCall> {
         self.state().entries.remove(&operation.as_raw()).map(|entry| entry.deferred_call)
     }

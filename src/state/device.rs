@@ -45,14 +45,14 @@ use vkstash_store::format::device::DeviceHeader;
 use vkstash_store::format::record::{ESTIMATES, Key, Kind};
 use vkstash_store::reports::model::DeviceReport;
 
-/// Who answers for shader module identifiers.
+/// The component that answers for shader module identifiers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IdentifierMode {
-    /// The program did not enable them.
+    /// The program did not enable VK_EXT_shader_module_identifier.
     Off,
-    /// The driver.
+    /// The driver answers.
     Native,
-    /// This layer.
+    /// This layer answers: identifiers are module identities of the stash.
     Emulated,
 }
 
@@ -79,7 +79,7 @@ pub struct Device {
     pub objects: ObjectsOfDevice,
     /// The program's pipeline caches, and what is known of them and kept beside them.
     pub caches: CachesOfDevice,
-    /// Keys that the driver is known to answer with an error, counted when somebody first asks.
+    /// Keys that the driver is known to answer with an error; they are counted at the first look-up.
     failures: OnceLock<AtomicI64>,
     /// How many threads at a time enter the driver with served calls.
     pub width: Width,
@@ -101,15 +101,15 @@ pub struct Device {
     session: OnceLock<Arc<Session>>,
     /// Deferred operations under way.
     pub deferred: Operations,
-    /// A worker's call has overstayed.
+    /// Workers stay away from this device: a driver call of one of them did not end within its time.
     is_closed_to_workers: AtomicBool,
     /// The device of the process that this one was forked from. Never dropped.
     pub(super) parents: Option<Arc<Device>>,
-    /// In [`fork::now`].
+    /// The process, as [`fork::now`] numbers it, in which the device was created.
     process: u32,
 }
 
-/// What the program has made of which pipelines are made.
+/// The program's live objects that pipelines are created from.
 #[derive(Default)]
 pub struct ObjectsOfDevice {
     /// Shader modules.
@@ -130,15 +130,15 @@ pub struct ObjectsOfDevice {
 
 /// The program's pipeline caches, and what is known of them and kept beside them.
 pub struct CachesOfDevice {
-    /// Those that the program has made.
+    /// Caches that the program has created.
     pub of_program: Objects<AppCache>,
-    /// VK_NULL_HANDLE in the place of one.
+    /// What is known of calls that pass VK_NULL_HANDLE as the cache.
     pub null: NullCache,
-    /// The companions of both that live.
+    /// Live companions, of the program's caches and of VK_NULL_HANDLE.
     companions: Mutex<Vec<vk::PipelineCache>>,
     /// Whether the data of the driver's caches holds pipelines.
     pub probe: CacheDataProbe,
-    /// How caches are read.
+    /// The commands that read and destroy caches.
     pub data: CacheData,
     /// What the driver's caches have depends on when they are read (contract 4.7).
     incremental: bool,
@@ -162,7 +162,7 @@ impl CachesOfDevice {
 pub struct Decided {
     /// FAIL_ON_COMPILE_REQUIRED may be used.
     pub cache_control: bool,
-    /// Who answers for identifiers.
+    /// Whether the driver or the layer answers for shader module identifiers.
     pub identifiers: IdentifierMode,
     /// Artifacts are made of pipeline binaries.
     pub binaries: bool,
@@ -194,7 +194,7 @@ impl Device {
             ..DeviceReport::default()
         };
         let mut policy = policy::of(physical.driver);
-        // In this mode reading a cache changes it (contract 4.7).
+        // With VkPhysicalDevicePipelineCacheIncrementalModeFeaturesSEC reading a cache changes it (contract 4.7).
         let incremental = decided.configuration.switches_on(INCREMENTAL_CACHES);
         policy.artifacts &= !incremental;
         let stats = DeviceStats { identity, part: OnceLock::new(), counters: Counters::default() };
@@ -229,8 +229,8 @@ impl Device {
         }
     }
 
-    /// The same device for a forked child of the process that created it: without what that process knows, whose
-    /// locks may be held by threads that are not in this one.
+    /// This device as a forked child of the process sees it: without what the process knows of it, whose locks may be
+    /// held by threads that the child does not have.
     pub(super) fn in_child(self: &Arc<Device>) -> Device {
         let (instance, physical) = (self.instance.clone(), self.physical.clone());
         let device =
@@ -259,7 +259,7 @@ impl Device {
         self.decided.cache_control
     }
 
-    /// Who answers for identifiers.
+    /// Whether the driver or the layer answers for shader module identifiers.
     pub fn identifiers(&self) -> IdentifierMode {
         self.decided.identifiers
     }
@@ -289,7 +289,7 @@ impl Device {
         self.companions().push(companion);
     }
 
-    /// Destroys a companion that nobody uses any more.
+    /// Destroys a companion that no call uses any more.
     pub fn drop_companion(&self, companion: vk::PipelineCache) {
         self.companions().retain(|kept| *kept != companion);
         self.destroy_caches(&[companion]);
@@ -385,7 +385,7 @@ impl Device {
                         stash.portable().put(Kind::Setup, &digest, encoded.into());
                     }
                 }
-                // Whoever makes artifacts ahead of a program makes those of this device.
+                // `vkstash prewarm` makes this device's own artifacts, also where a sibling has one.
                 let is_worker = self.instance.config.application.is_some();
                 let takes_siblings = self.cache_control() && !self.policy.siblings.is_empty() && !is_worker;
                 let siblings = takes_siblings.then(|| stash.siblings(&header));
@@ -414,7 +414,8 @@ impl Device {
         self.calls_workers_back() || self.instance.messengers.exist()
     }
 
-    /// The same from any thread. Messengers of the program hear nothing of what workers do (hooks/messengers.rs).
+    /// Whether the driver may call the program back on any thread. Messengers of the program hear nothing of what
+    /// workers do (hooks/messengers.rs).
     pub fn calls_workers_back(&self) -> bool {
         self.decided.calls_back
     }
@@ -537,7 +538,7 @@ impl Device {
 
     /// Adjusts the number of keys that are recorded as failed.
     pub fn count_failure(&self, fails: bool) {
-        // If nobody has counted yet, the first count finds the record.
+        // If the records were not counted yet, the first count finds this one.
         if let Some(failures) = self.failures.get() {
             failures.fetch_add(if fails { 1 } else { -1 }, Ordering::Relaxed);
         }

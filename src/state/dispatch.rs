@@ -1,5 +1,5 @@
 //! The next layer's commands, resolved once when an instance or a device is created (drivers-and-loaders
-//! differ in what a late look-up does, so there is none). A command that nobody below has is None.
+//! differ in what a late look-up does, so there is none). A command that no layer or driver below has is None.
 
 use std::ffi::{CStr, c_char};
 
@@ -124,7 +124,7 @@ pub fn instance_resolver(
     move |name| unsafe { next(instance, name.as_ptr().cast::<c_char>()) }
 }
 
-/// The same for a device.
+/// Resolves device commands of the next layer by its vkGetDeviceProcAddr.
 pub fn device_resolver(
     next: vk::PFN_vkGetDeviceProcAddr,
     device: vk::Device,

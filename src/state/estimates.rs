@@ -4,8 +4,8 @@
 //! 25.0.7), where a small pipeline is compiled in 2.2 ms. Whether it finds something depends on how the program passes
 //! caches: what one cache has, another one need not have.
 //!
-//! They are kept in the part of the device (docs/format.md), so that a run need not find out what the last one has. A
-//! run whose source was not worth it in the last one begins with one question.
+//! Estimates are kept in the part of the device (docs/format.md), so that a run need not find out what the last one
+//! has. A run whose source was not worth asking in the last one begins with one question.
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
@@ -30,8 +30,8 @@ const KEPT_ONE: usize = 8;
 const KEPT: usize = 5 * KEPT_ONE;
 
 impl Estimates {
-    /// Those that a device begins with: as the record says, or as the driver's row says where it says nothing that can be
-    /// true.
+    /// The estimates that a device begins with: as the record says, or as the driver's row says where the record says
+    /// nothing that can be true.
     pub fn new(policy: &Policy, record: Option<&[u8]>) -> Estimates {
         let kept = record.and_then(Estimates::parse);
         let mut kept = kept.into_iter().flatten();
@@ -45,7 +45,7 @@ impl Estimates {
         kept.filter(|_| record.len() == KEPT)
     }
 
-    /// What is kept of them.
+    /// The record of the estimates that the device part keeps.
     pub fn record(&self) -> Vec<u8> {
         let all = [&self.no_cache, &self.fresh, &self.shared, &self.loaded, &self.companion];
         all.iter().flat_map(|estimate| estimate.kept().encode()).collect()
@@ -87,22 +87,23 @@ impl Kept {
 pub struct Estimate {
     score: AtomicI32,
     passed_by: AtomicU32,
-    /// Not worth it from a score of 0 to one of [`MOST`], so that what is kept changes rarely.
+    /// The source is kept as not worth asking from a score of 0 to one of [`MOST`], so that what is kept changes
+    /// rarely.
     is_kept_as_worth_it: AtomicBool,
     /// About the lower fifth of what questions in vain took, in microseconds.
     vain_us: AtomicU32,
     is_dear: AtomicBool,
-    /// What the driver's row says of it.
+    /// What the driver's row says that a question in vain takes, in microseconds.
     seed_us: u32,
 }
 
-/// So many questions in a row may bring nothing. One that does makes good for two that do not.
+/// So many questions in a row may bring nothing. One question that does bring something makes good for two that do not.
 const MOST: i32 = 8;
-/// Then it is asked once in so many times.
+/// After so many questions in vain the driver is asked once in so many times.
 const SAMPLE: u32 = 64;
 /// Questions in vain that take so many microseconds are dear, beside compiles of one or two milliseconds.
 const DEAR_US: u32 = 300;
-/// They become dear above a value, and cheap below one, that differ from that by so many.
+/// Questions become dear above a value, and cheap below one, that differ from [`DEAR_US`] by so many microseconds.
 const BAND_US: u32 = 50;
 
 /// What is learnt of a driver is within a quarter and four times of what its row says.
@@ -133,24 +134,24 @@ impl Estimate {
         }
     }
 
-    /// Whether it is worth asking. To be called once for each request in which that decides.
+    /// Whether the source is worth asking. To be called once for each request in which that decides.
     pub fn is_worth_asking(&self) -> bool {
         // The counts may be wrong by a few where threads meet.
         self.score.load(Ordering::Relaxed) > 0 || self.passed_by.fetch_add(1, Ordering::Relaxed) + 1 >= SAMPLE
     }
 
-    /// Whether asking it in vain takes long.
+    /// Whether asking the source in vain takes long.
     pub fn is_dear(&self) -> bool {
         self.is_dear.load(Ordering::Relaxed)
     }
 
-    /// It had the pipeline. `was_worth_it`: it had it quickly. True: what is kept has changed.
+    /// Notes that the source had the pipeline. `was_worth_it`: it had it quickly. True: what is kept has changed.
     pub fn note_hit(&self, was_worth_it: bool) -> bool {
         let score = self.score.load(Ordering::Relaxed);
         self.note_score(score, if was_worth_it { (score + 2).min(MOST) } else { (score - 1).max(0) })
     }
 
-    /// It did not have the pipeline, and took so long. True: what is kept has changed.
+    /// Notes that the source did not have the pipeline, and took so long. True: what is kept has changed.
     pub fn note_in_vain(&self, took: Duration) -> bool {
         let score = self.score.load(Ordering::Relaxed);
         let has_changed = self.note_score(score, (score - 1).max(0));

@@ -14,7 +14,7 @@ impl Device {
     /// what the driver calls it.
     ///
     /// # Safety
-    /// A live module.
+    /// `module` is a live module of this device.
     pub unsafe fn keep_module(
         &self,
         module: vk::ShaderModule,
@@ -31,7 +31,7 @@ impl Device {
             stored.put_module(self.counters(), identity, record());
         }
         if self.identifiers() == IdentifierMode::Native {
-            // SAFETY: the caller's contract; the program enabled the extension.
+            // SAFETY: `module` is live; the mode is Native only if the program enabled the extension on this device.
             if let Some(native) = unsafe { self.native_identifier(module) } {
                 self.learn_pair(&native, identity);
             }
@@ -47,10 +47,10 @@ impl Device {
     }
 
     /// # Safety
-    /// A live module of a device that enabled the extension natively.
+    /// `module` is a live module of this device, on which the program enabled the extension.
     unsafe fn native_identifier(&self, module: vk::ShaderModule) -> Option<NativeIdentifier> {
         let mut identifier = vk::ShaderModuleIdentifierEXT::default();
-        // SAFETY: the caller's contract.
+        // SAFETY: `module` is a live module of `self.handle`, whose program enabled shaderModuleIdentifier (06884).
         unsafe { (self.table.get_shader_module_identifier?)(self.handle, module, &mut identifier) };
         NativeIdentifier::new(identifier.identifier.get(..identifier.identifier_size as usize)?)
     }
@@ -59,7 +59,7 @@ impl Device {
     /// stages may still name it by identifier later.
     ///
     /// # Safety
-    /// A valid create info.
+    /// `flags` and `code` are those of a valid VkShaderModuleCreateInfo.
     pub unsafe fn keep_inline_identifier(
         &self,
         flags: vk::ShaderModuleCreateFlags,
@@ -78,7 +78,7 @@ impl Device {
             ..Default::default()
         };
         let mut identifier = vk::ShaderModuleIdentifierEXT::default();
-        // SAFETY: a live device that enabled the extension natively, and the caller's contract.
+        // SAFETY: a live device that enabled the extension natively; `info` has valid flags and code, and no chain.
         unsafe { query(self.handle, &info, &mut identifier) };
         let bytes = identifier.identifier.get(..identifier.identifier_size as usize);
         if let Some(native) = bytes.and_then(NativeIdentifier::new) {

@@ -19,7 +19,7 @@ use vkstash_store::base::util::lock;
 pub struct Instance {
     /// The handle that this layer gave out.
     pub handle: vk::Instance,
-    /// Nothing but passing through: switched off, or elevated.
+    /// The layer passes every call on: it is switched off, or the process is elevated.
     pub inert: bool,
     /// The next layer's look-up.
     pub next: vk::PFN_vkGetInstanceProcAddr,
@@ -33,7 +33,7 @@ pub struct Instance {
     pub config: Config,
     /// Core 1.1 or VK_KHR_get_physical_device_properties2.
     pub properties2: bool,
-    /// It was created with an allocator of the program's.
+    /// The instance was created with an allocator of the program's.
     pub has_allocator: bool,
     /// Debug messengers of the program.
     pub messengers: Messengers,
@@ -49,12 +49,12 @@ pub struct Instance {
 pub struct Messengers(AtomicU32);
 
 impl Messengers {
-    /// The program creates one.
+    /// Counts a messenger or a callback that the program creates.
     pub fn add(&self) {
         self.0.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// It is gone.
+    /// Takes back a messenger or a callback that the program has destroyed.
     pub fn remove(&self) {
         let less = |count: u32| count.checked_sub(1);
         // An error: the program destroys what it has not created.
@@ -70,11 +70,11 @@ impl Messengers {
 /// How a physical device offers pipelineCreationCacheControl.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CacheControl {
-    /// Not at all, or the program's instance cannot reach it.
+    /// The device lacks the feature, or the program's instance cannot reach it.
     None,
     /// As a feature of Vulkan 1.3.
     Core,
-    /// By VK_EXT_pipeline_creation_cache_control.
+    /// The feature of VK_EXT_pipeline_creation_cache_control.
     Extension,
 }
 
@@ -92,7 +92,7 @@ pub struct PhysicalDevice {
     pub emulates: bool,
     /// The driver has VK_KHR_pipeline_binary, and what it needs can be had.
     pub pipeline_binaries: bool,
-    /// It lists VK_KHR_pipeline_binary.
+    /// The driver lists VK_KHR_pipeline_binary.
     pub lists_binaries: bool,
     /// What vkEnumerateDeviceExtensionProperties lists without the layer. None: it was not asked for, or cannot be listed.
     pub listed: Option<Vec<vk::ExtensionProperties>>,
@@ -112,7 +112,7 @@ static INSTANCES: RwLock<BTreeMap<usize, Arc<Instance>>> = RwLock::new(BTreeMap:
 /// # Safety
 /// `instance.handle` is live.
 pub unsafe fn insert(instance: Arc<Instance>) {
-    // SAFETY: the caller's contract.
+    // SAFETY: `instance.handle` was just created, so it begins with the loader's dispatch table pointer.
     let key = unsafe { dispatch_key(instance.handle) };
     INSTANCES.write().unwrap_or_else(PoisonError::into_inner).insert(key, instance);
 }
@@ -120,9 +120,10 @@ pub unsafe fn insert(instance: Arc<Instance>) {
 /// The instance of a dispatchable handle: itself or one of its physical devices.
 ///
 /// # Safety
-/// `handle` is live.
+/// `handle` is a live instance, or a physical device of one.
 pub unsafe fn find(handle: impl Handle) -> Option<Arc<Instance>> {
-    // SAFETY: the caller's contract.
+    // SAFETY: `handle` is a live instance or physical device, which both begin with the instance's dispatch
+    // table pointer.
     let key = unsafe { dispatch_key(handle) };
     let look = || INSTANCES.read().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
     guard("the look-up of an instance", look, || None)
@@ -131,9 +132,9 @@ pub unsafe fn find(handle: impl Handle) -> Option<Arc<Instance>> {
 /// Forgets an instance.
 ///
 /// # Safety
-/// `handle` is live.
+/// `handle` is a live instance.
 pub unsafe fn remove(handle: vk::Instance) -> Option<Arc<Instance>> {
-    // SAFETY: the caller's contract.
+    // SAFETY: `handle` is live: vkDestroyInstance goes down only after the instance was removed here.
     let key = unsafe { dispatch_key(handle) };
     INSTANCES.write().unwrap_or_else(PoisonError::into_inner).remove(&key)
 }
@@ -169,7 +170,7 @@ impl Known<'_> {
         self.listed.iter().any(|listed| listed.extension_name_as_c_str() == Ok(name))
     }
 
-    /// By the extension, or from this version on.
+    /// Whether the device has what the extension offers: it lists the extension, or has this version of Vulkan.
     fn has(&self, name: &CStr, version: u32) -> bool {
         self.api_version >= version || self.lists(name)
     }
@@ -211,7 +212,7 @@ impl Instance {
         self.is_kept.store(true, Ordering::SeqCst);
     }
 
-    /// Whether it must not be destroyed.
+    /// Whether the instance must not be destroyed.
     pub fn is_kept(&self) -> bool {
         self.is_kept.load(Ordering::SeqCst)
     }
@@ -350,7 +351,7 @@ impl Instance {
         // More than any driver has, so that one call does; a list that grows meanwhile is asked for again.
         let mut count = 512;
         for _ in 0..3 {
-            // Not initialized: 512 of them are 33 pages, of which most stay untouched.
+            // The buffer is not initialized: 512 elements are 33 pages, of which most stay untouched.
             list.reserve_exact(count as usize);
             let room = count;
             // SAFETY: a live physical device, and room for as many as the count says.

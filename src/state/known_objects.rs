@@ -37,7 +37,7 @@ impl capture::Objects for Device {
     fn inline_module(&self, flags: vk::ShaderModuleCreateFlags, code: &[u8]) -> Key {
         let identity = identifier::module_identity(flags, code);
         if self.compiles_stored() {
-            // Otherwise it is kept together with the artifact, if there is one.
+            // Otherwise the module is kept together with the artifact, if there is one.
             if let Some(stored) = self.stored().filter(|stored| !stored.has_module(&identity)) {
                 stored.put_module(self.counters(), &identity, module_record(flags, code));
             }

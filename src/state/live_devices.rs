@@ -44,7 +44,7 @@ enum Registered {
 /// [`Objects`]: crate::state::objects::Objects
 type Registry = Vec<(usize, Registered)>;
 static DEVICES: ArcSwapOption<Registry> = ArcSwapOption::const_empty();
-/// Who owns the devices; touched only when one is created or destroyed, and in exit handlers.
+/// The strong references to the devices; touched only when one is created or destroyed, and in exit handlers.
 static OWNERS: PerProcess<Owners> = PerProcess::empty();
 
 type Owners = Mutex<BTreeMap<usize, Entry>>;
@@ -121,9 +121,9 @@ fn of_parents(parents: Option<&Owners>) -> Owners {
 /// Registers a device.
 ///
 /// # Safety
-/// `handle` is live.
+/// `handle` is a live device.
 pub unsafe fn insert(handle: vk::Device, entry: Entry) {
-    // SAFETY: the caller's contract.
+    // SAFETY: `handle` is a live device, which begins with the loader's dispatch table pointer.
     let key = unsafe { dispatch_key(handle) };
     let registered = match &entry {
         Entry::Active(device) => Registered::Active(Arc::downgrade(device)),
@@ -150,9 +150,9 @@ fn register(key: usize, registered: Option<Registered>) {
 /// What is registered for a device.
 ///
 /// # Safety
-/// `handle` is live.
+/// `handle` is a live device.
 pub unsafe fn entry(handle: vk::Device) -> Option<Entry> {
-    // SAFETY: the caller's contract.
+    // SAFETY: `handle` is a live device; its dispatch table pointer is read, and nothing else of it.
     let key = unsafe { dispatch_key(handle) };
     if tls_destroyed() {
         return owners().get(&key).cloned();
@@ -182,7 +182,7 @@ fn adopt(key: usize, parents: Arc<Device>) -> Arc<Device> {
     let device = Arc::new(parents.in_child());
     GENERATION.fetch_add(1, Ordering::AcqRel);
     register(key, Some(Registered::Active(Arc::downgrade(&device))));
-    // Neither reference to the parent's is ever dropped: what it holds is the parent's to close.
+    // Neither reference to the parent's device is ever dropped: what it holds is the parent's to close.
     std::mem::forget(owners.insert(key, Entry::Active(device.clone())));
     std::mem::forget(parents);
     device
@@ -191,19 +191,20 @@ fn adopt(key: usize, parents: Arc<Device>) -> Arc<Device> {
 /// The device, where the layer works on it.
 ///
 /// # Safety
-/// `handle` is live, and the program does not destroy it before the result was dropped.
+/// `handle` is a live device, and the program does not destroy it before the result is dropped.
 pub unsafe fn find(handle: vk::Device) -> Option<Found> {
-    // SAFETY: the caller's contract.
+    // SAFETY: `handle` is a live device, which the program does not destroy before the result is dropped.
     unsafe { find_within(&Uncancelled::begin(), handle) }
 }
 
-/// The same where the thread cannot be cancelled.
+/// [`find`] where the thread cannot be cancelled.
 ///
 /// # Safety
 /// As [`find`].
 pub unsafe fn find_within(uncancelled: &Uncancelled, handle: vk::Device) -> Option<Found> {
-    // Every hook begins with it, and has nothing to fall back on before.
-    // SAFETY: the caller's contract.
+    // Every hook begins with this look-up, and has no driver command to fall back on before it.
+    // SAFETY: `handle` is live, so its dispatch key can be read; the program destroys it only when the hook
+    // has dropped what was found.
     let look_up = || unsafe {
         faults::here("device looked up");
         let key = dispatch_key(handle);
@@ -233,15 +234,15 @@ fn counted(entry: Option<Entry>) -> Option<Found> {
 /// Forgets a device; dropping what is returned ends its work.
 ///
 /// # Safety
-/// `handle` is live.
+/// `handle` is a live device.
 pub unsafe fn remove(handle: vk::Device) -> Option<Entry> {
-    // SAFETY: the caller's contract.
+    // SAFETY: `handle` is live: vkDestroyDevice goes down only after the device was removed here.
     let (key, removed) = unsafe { (dispatch_key(handle), entry(handle)) };
     GENERATION.fetch_add(1, Ordering::AcqRel);
     if !tls_destroyed() {
         register(key, None);
     }
-    // Not dropped under the lock: the caller holds a reference of its own.
+    // The entry is not dropped under the lock: the caller holds a reference of its own.
     let owned = owners().remove(&key);
     drop(owned);
     removed

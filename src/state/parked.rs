@@ -36,7 +36,7 @@ pub struct Finished {
     pub pipeline: vk::Pipeline,
     /// Time that the driver needed to compile it, once.
     pub cost: Duration,
-    /// What it was made of.
+    /// What the pipeline was made of.
     pub origin: MadeOf,
 }
 
@@ -45,9 +45,9 @@ pub struct Finished {
 pub enum MadeOf {
     /// An artifact of so many bytes.
     Artifact {
-        /// Its length.
+        /// The artifact's length in bytes.
         bytes: u64,
-        /// Where it was.
+        /// The part of the stash that had the artifact.
         source: Source,
     },
     /// What the driver had in its own caches.
@@ -55,7 +55,7 @@ pub enum MadeOf {
         /// The bytes of the artifact that the stash has of it. Without one, only a call without a cache may get it.
         kept: Option<u64>,
     },
-    /// It was compiled.
+    /// The pipeline was compiled in the background.
     Compile,
 }
 
@@ -78,7 +78,7 @@ pub type Begin = Box<dyn Fn() + Send + Sync>;
 /// The pipelines that wait.
 #[derive(Default)]
 pub struct Parked {
-    /// Made for the first one (`objects.rs` says why).
+    /// The map is made for the first pipeline (`objects.rs` says why).
     waiting: OnceLock<papaya::HashMap<Key, Arc<Entry>, FxBuildHasher>>,
     /// Entries of the map, for a look-up that costs a load while there are none.
     count: AtomicUsize,
@@ -96,24 +96,24 @@ pub struct Parked {
     replanned: AtomicBool,
     /// Has more of the plan made.
     refill: OnceLock<Refill>,
-    /// Somebody sees to it that more of the plan is made while there is room.
+    /// A worker makes more of the plan while there is room.
     refilling: AtomicBool,
     /// Has workers begin once the program creates something that they may help with.
     begin: OnceLock<Begin>,
     /// The program has created a shader module or a pipeline.
     has_created: AtomicBool,
-    /// Nothing is added any more.
+    /// No pipeline is parked any more.
     closed: AtomicBool,
 }
 
-/// Nothing is made ahead on this device.
+/// No pipeline is made ahead on this device.
 const NO_WORK: u8 = 0;
-/// There may be a plan later, or a whole one.
+/// A plan may follow, or a whole one.
 const EXPECTED: u8 = 1;
-/// There will be no other plan than there is.
+/// The plan that there is stays the last one.
 const SETTLED: u8 = 2;
 
-/// Whom a pipeline is made for.
+/// The calls that may get a pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum For {
     /// Any call: what a cache of the program's is owed is kept.
@@ -133,7 +133,7 @@ struct Entry {
 enum Progress {
     /// A worker makes it, since then; usually that takes so long.
     Making { since: Instant, usual: Duration },
-    /// Nobody has taken it.
+    /// The pipeline waits for a request.
     Finished(Finished),
     /// The worker could not make it, it was taken, or the program has stopped waiting for it.
     Over,
@@ -149,24 +149,24 @@ impl Parked {
         self.count.load(Ordering::Relaxed) == 0
     }
 
-    /// Whether one more may be made.
+    /// Whether there is room for one more pipeline.
     pub fn has_room(&self) -> bool {
         self.count.load(Ordering::Relaxed) < MOST
             && self.bytes.load(Ordering::Relaxed) < MOST_BYTES
             && !self.closed.load(Ordering::Relaxed)
     }
 
-    /// What they take.
+    /// The bytes that the waiting pipelines take.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// How many there are, finished or in the making.
+    /// The number of waiting pipelines, finished or in the making.
     pub fn count(&self) -> usize {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// Who makes more of the plan once the program has taken half of what waited.
+    /// Sets the callback that makes more of the plan once the program has taken half of what waited.
     pub fn refill_with(&self, refill: Refill) {
         // A device has one.
         let _ = self.refill.set(refill);
@@ -183,7 +183,7 @@ impl Parked {
             }
         }
         let place = if is_whole { &self.whole_plan } else { &self.plan };
-        // There is one of each.
+        // A device has one plan of each kind, so this is set once.
         let _ = place.set(plan);
         if is_whole {
             self.outlook.store(SETTLED, Ordering::Relaxed);
@@ -197,7 +197,7 @@ impl Parked {
         self.outlook.store(EXPECTED, Ordering::Relaxed);
     }
 
-    /// There will be no other one than there is.
+    /// Notes that the plan that there is stays the last one.
     pub fn expect_no_plan(&self, counters: &Counters) {
         let mut asked = lock(&self.asked);
         self.outlook.store(SETTLED, Ordering::Relaxed);
@@ -278,7 +278,8 @@ impl Parked {
         self.whole_plan.get().or_else(|| self.plan.get())
     }
 
-    /// Nobody makes more of the plan: there is no room, or nothing more to make. From now on requests see to it.
+    /// No worker makes more of the plan: there is no room, or nothing more to make. From now on requests start it
+    /// again.
     pub fn pause(&self) {
         self.refilling.store(false, Ordering::Release);
     }
@@ -426,7 +427,7 @@ impl Parked {
         }
     }
 
-    /// The end of an entry: whoever gets the pipeline here owns it.
+    /// Ends an entry: the thread that gets the pipeline here owns it.
     fn end(&self, progress: &mut Progress) -> Option<Finished> {
         match std::mem::replace(progress, Progress::Over) {
             Progress::Finished(finished) => {
@@ -452,7 +453,7 @@ pub struct Making<'a> {
 }
 
 impl Making<'_> {
-    /// It is finished. It is returned if the program no longer waits for it; the caller destroys it then.
+    /// The pipeline is finished. It is returned if the program no longer waits for it; the caller destroys it then.
     #[must_use = "what nobody waits for is destroyed"]
     pub fn finish(self, finished: Finished) -> Option<Finished> {
         let mut progress = self.entry.lock();
@@ -607,7 +608,7 @@ mod tests {
         parked.expect_plan();
         parked.note_request(&[2; 32], &NOBODY);
         parked.follow(plan(4), false, &NOBODY);
-        // Of the second one the first plan knows nothing.
+        // The first plan has no key 6.
         [3, 6].iter().for_each(|&key| parked.note_request(&[key; 32], &NOBODY));
         assert_eq!(next(&parked), [0, 1]);
         parked.follow(plan(8), true, &NOBODY);

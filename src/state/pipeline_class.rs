@@ -18,10 +18,10 @@ pub enum PipelineClass {
 }
 
 impl PipelineClass {
-    /// How many there are.
+    /// The number of classes.
     pub const COUNT: usize = 4;
 
-    /// Of the pipeline that a create info describes.
+    /// The class of the pipeline that a create info describes.
     pub fn of(parsed: &Parsed<'_>) -> PipelineClass {
         if parsed.bind_point == vk::PipelineBindPoint::RAY_TRACING_KHR {
             PipelineClass::RayTracing

@@ -40,34 +40,34 @@ pub struct Plan {
 pub enum Met {
     /// The key is not in the plan.
     Unknown,
-    /// It is one of other runs than the last one, and was not returned.
+    /// The key is one of other runs than the last one, and was not returned.
     OfOthers,
-    /// Nothing is made of it yet.
+    /// No pipeline is made of the key yet.
     NotMade,
-    /// Nothing could be made of it.
+    /// No pipeline could be made of the key.
     PassedOver,
-    /// It was given up, made or not, because memory was scarce.
+    /// The key was given up, its pipeline made or not, because memory was scarce.
     Released,
-    /// The program has asked for it before.
+    /// The program has asked for the key before.
     Again,
 }
 
 impl Met {
-    /// Whether it is a key of the plan that the program has not asked for before.
+    /// Whether this is a key of the plan that the program has not asked for before.
     pub fn is_new(self) -> bool {
         !matches!(self, Met::Unknown | Met::Again)
     }
 }
 
-/// The program has asked for it.
+/// The program has asked for the key.
 const ASKED: u8 = 1;
-/// By [`Plan::next`].
+/// [`Plan::next`] has returned the key.
 const RETURNED: u8 = 2;
-/// It counts in [`Plan::ahead`].
+/// The key counts in [`Plan::ahead`].
 const AHEAD: u8 = 4;
-/// Memory was scarce, and the program had not asked for it.
+/// The key was given up while memory was scarce, and the program had not asked for it.
 const RELEASED: u8 = 8;
-/// Nothing could be made of it.
+/// No pipeline could be made of the key.
 const PASSED_OVER: u8 = 16;
 
 impl Plan {
@@ -289,7 +289,7 @@ mod tests {
         assert!(plan.has_more() && plan.is_due() && plan.available() == 2);
         assert_eq!(rest(&plan), [0, 1]);
         assert!(!plan.has_more() && plan.available() == 0);
-        // The same job again, with something that no run has asked for.
+        // The last run's job again, with something that no run has asked for.
         for key in [0, 1, 222] {
             plan.note_request(&[key; 32]);
             assert!(!plan.has_more() && !plan.is_due() && plan.next().is_none(), "{key}");

@@ -16,7 +16,7 @@ pub enum CacheHabit {
     Fresh,
     /// One cache for many calls.
     Shared,
-    /// One that began with data of an earlier run.
+    /// A cache that began with data of an earlier run.
     Loaded,
 }
 
@@ -82,7 +82,7 @@ const EVERY_BIND_POINT: &[vk::PipelineBindPoint] = &[
     vk::PipelineBindPoint::RAY_TRACING_KHR,
 ];
 
-/// Nobody has measured: never make a warm call slower.
+/// A driver that was never measured: a warm call must not become slower.
 const UNKNOWN: Policy = Policy {
     question_in_vain: Duration::from_micros(100),
     free_recording: false,

@@ -24,11 +24,11 @@ use vkstash_store::reports::model::StoreReport;
 use vkstash_store::settings;
 use vkstash_store::stash::open::{END, Stash};
 
-/// Why a session has no stash, and who reports that.
+/// Why a session has no stash, and its share of the report that says so.
 struct Unusable {
     reason: String,
     share: Arc<SessionReport>,
-    /// How long the program waits for it.
+    /// How long the program waits for the last report.
     limit: Duration,
 }
 
@@ -43,7 +43,7 @@ impl Unusable {
         let (done, ends) = mpsc::channel();
         let write = move || {
             share.report_in_turn(store);
-            // Nobody waits any more where that fails.
+            // An error: the thread that waited has stopped waiting.
             let _ = done.send(());
         };
         // In an exit handler of a process whose main thread has left, the end of another thread would be a second
@@ -62,11 +62,12 @@ impl Unusable {
 pub struct Session {
     source: Arc<ReportSource>,
     stash: Result<Arc<Stash>, Unusable>,
-    /// It outlasts its devices.
+    /// The session outlasts its devices.
     is_kept: bool,
-    /// The live devices of the program that use it. Who changes it also says whether the stash is at rest.
+    /// The number of the program's live devices that use the session. The lock also covers whether the stash is at
+    /// rest.
     devices: Mutex<usize>,
-    /// In [`fork::now`].
+    /// The process, as [`fork::now`] numbers it, that opened this.
     process: u32,
 }
 
@@ -84,8 +85,8 @@ struct ApplicationSession {
     folder: PathBuf,
     source: Arc<ReportSource>,
     session: Weak<Session>,
-    /// The same while an instance lives that has had a device with it: programs that make devices in turn need not open
-    /// and close the stash for each of them.
+    /// The session, held open while an instance lives that has had a device with it: programs that make devices in
+    /// turn need not open and close the stash for each of them.
     kept: Option<Arc<Session>>,
     keepers: Vec<vk::Instance>,
 }
@@ -117,8 +118,8 @@ pub fn open_session(root: &Path, application: &str) -> Option<Arc<Session>> {
     sessions.by_application.iter().find(|known| known.folder == folder)?.session.upgrade()
 }
 
-/// The caller has dropped a device of this session, which [`Session::open`] was called for. If it was the last one, what is queued is written, and the session
-/// is kept for the next device.
+/// The caller has dropped a device of this session, which [`Session::open`] was called for. If it was the last one,
+/// what is queued is written, and the session is kept for the next device.
 pub fn rest(session: Arc<Session>) {
     let Some(sessions) = SESSIONS.known().filter(|_| session.process == fork::now()) else { return };
     let keeps =
@@ -142,7 +143,7 @@ pub fn rest(session: Arc<Session>) {
         kept = known.by_application.iter_mut().find(|known| keeps(known)).and_then(|known| known.kept.take());
     }
     drop(known);
-    // Not under the lock: the last reference closes the stash.
+    // The session is dropped after the lock: the last reference closes the stash.
     drop((kept, session));
 }
 
@@ -156,7 +157,7 @@ pub fn release(instance: vk::Instance) {
             released.extend(known.kept.take());
         }
     }
-    // Not under the lock: the last reference closes the stash.
+    // The sessions are dropped after the lock: the last reference closes the stash.
     drop(released);
 }
 

@@ -19,29 +19,29 @@ pub struct ReportSource {
     started_unix_ms: u64,
     /// The report's file in the stash.
     run: RunName,
-    /// The folder that the environment names, for whoever started this process.
+    /// The folder for reports that the environment of this process names, beside the stash.
     folder: Option<PathBuf>,
     seen: Mutex<Seen>,
 }
 
 #[derive(Default)]
 struct Seen {
-    /// Devices that may still count.
+    /// Counters of devices that may still change them.
     devices: Vec<Arc<DeviceStats>>,
-    /// What those that are gone have counted.
+    /// Reports of devices that were destroyed.
     gone: Vec<DeviceReport>,
-    /// What the stores met that somebody still reports for, by the session's number.
+    /// What the stores of open sessions have counted, by the session's number.
     stores: BTreeMap<u64, StoreReport>,
-    /// The same of the others, added up.
+    /// The sum of the counts of closed sessions' stores.
     closed: StoreReport,
 }
 
 impl Seen {
-    /// Adds up those that are gone.
+    /// Moves the counts of destroyed devices into `gone`.
     fn fold(&mut self) {
         let Seen { devices, gone, .. } = self;
         devices.retain_mut(|device| {
-            // Nobody else holds it, so nobody counts any more.
+            // This is the last reference to the counters, so that they do not change any more.
             let is_gone = Arc::get_mut(device).is_some();
             if is_gone {
                 device.report().add_to(gone);
@@ -71,7 +71,8 @@ impl Seen {
 }
 
 impl ReportSource {
-    /// Nothing has been counted yet. `folder` is that of [`Config::report`](crate::config::Config::report).
+    /// The source of a run in which nothing has been counted yet. `folder` is that of
+    /// [`Config::report`](crate::config::Config::report).
     pub fn new(application: &str, folder: Option<PathBuf>) -> ReportSource {
         ReportSource {
             application: application.to_owned(),
@@ -145,7 +146,7 @@ impl ReportSource {
 pub struct SessionReport {
     source: Arc<ReportSource>,
     number: u64,
-    /// In [`fork::now`].
+    /// The process, as [`fork::now`] numbers it, that this belongs to.
     process: u32,
 }
 

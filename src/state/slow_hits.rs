@@ -31,7 +31,7 @@ pub type OnNoted = Box<dyn Fn(Duration) + Send + Sync>;
 #[derive(Default)]
 pub struct SlowHits {
     on_noted: OnceLock<OnNoted>,
-    /// Nothing is noted any more.
+    /// No pipeline is noted any more.
     closed: AtomicBool,
     keys: Mutex<Keys>,
 }
@@ -39,9 +39,9 @@ pub struct SlowHits {
 #[derive(Default)]
 struct Keys {
     waiting: VecDeque<SlowHit>,
-    /// What those have taken.
+    /// The sum of the times that the calls for the waiting pipelines took.
     took: Duration,
-    /// All that were noted in this run.
+    /// The keys of all pipelines that were noted in this run.
     noted: FxHashSet<Key>,
 }
 
@@ -94,12 +94,12 @@ impl SlowHits {
         lock(&self.keys).waiting.is_empty()
     }
 
-    /// Whether something waits that could be recorded.
+    /// Whether pipelines wait that could be recorded.
     pub fn are_left(&self) -> bool {
         self.are_recorded() && !self.is_empty()
     }
 
-    /// Nobody records anything any more. Takes no lock.
+    /// No worker records a pipeline any more. Takes no lock.
     pub fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);
     }

@@ -29,9 +29,9 @@ pub struct Stored {
 /// Where an artifact was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// In the part of the device.
+    /// In the part of this device.
     Own,
-    /// In that part of a base.
+    /// In the part of this device in a base.
     Base,
     /// In the part of a device that enables other features.
     Sibling,

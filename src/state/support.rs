@@ -1,4 +1,4 @@
-//! Which caches there are for a driver, as the flags that D3D12 has for that.
+//! The caches that there are for a driver, in flags like D3D12_SHADER_CACHE_SUPPORT_FLAGS.
 
 use ash::vk;
 

@@ -53,8 +53,8 @@ impl TraceFile {
     pub fn open(path: &Path) -> Result<TraceFile, String> {
         let failed = |error: Errno| std::io::Error::from(error).to_string();
         let file = user_file::open(path, OFlags::RDWR)?;
-        // Of two processes that start at the same time only one may write the bracket. If the file stays locked it is
-        // there.
+        // If two processes start at the same time, only one may write the opening bracket. If the file stays
+        // locked, another process has written it.
         let lock = || flock(&file, FlockOperation::NonBlockingLockExclusive);
         let attempts = faults::time_limit(LOOKED_FOR).as_millis();
         let locked =

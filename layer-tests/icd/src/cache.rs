@@ -51,7 +51,7 @@ impl Cache {
         self.keys().extend(keys);
     }
 
-    /// Whether a command is using it.
+    /// Whether a command is using the cache.
     pub fn in_use(&self) -> bool {
         self.users.load(Ordering::SeqCst) != 0
     }

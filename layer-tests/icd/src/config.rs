@@ -16,7 +16,7 @@ pub enum CacheData {
     Full,
     /// The 32-byte header alone.
     HeaderOnly,
-    /// Nothing: the size is 0.
+    /// No data: the size is 0.
     Empty,
     /// VK_ERROR_OUT_OF_HOST_MEMORY.
     Error,
@@ -28,11 +28,11 @@ pub enum CacheData {
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum Deferral {
-    /// It is done in the call.
+    /// The work is done in the call.
     Never,
-    /// The threads that join do it.
+    /// The threads that join the operation do the work.
     Always,
-    /// It is deferred, fails with `deferral_error`, and gives no pipelines.
+    /// The work is deferred, fails with `deferral_error`, and gives no pipelines.
     Fails,
 }
 
@@ -74,9 +74,9 @@ pub struct Fault {
 pub struct Config {
     /// "major.minor" or "major.minor.patch".
     pub api_version: String,
-    /// In the driver's own packing.
+    /// driverVersion, in the driver's own packing.
     pub driver_version: u32,
-    /// PCI vendor.
+    /// vendorID, a PCI vendor.
     pub vendor_id: u32,
     /// PCI device of the first physical device; the others count up.
     pub device_id: u32,
@@ -147,7 +147,8 @@ pub struct Config {
     pub disk_entry_beside_us: u64,
     /// Microseconds that finding a pipeline in a pipeline cache takes.
     pub cache_hit_us: u64,
-    /// Caches have an entry for each shader, and none for pipelines: what has met all shaders of a pipeline has it.
+    /// Caches have an entry for each shader, and none for pipelines: a cache that has met all shaders of a pipeline
+    /// has the pipeline.
     pub shader_entries: bool,
     /// One thread at a time creates pipelines.
     pub serialises: bool,

@@ -11,7 +11,7 @@ use crate::hash::Digest;
 
 static DISK: LazyLock<Mutex<HashSet<Digest>>> = LazyLock::new(Mutex::default);
 
-/// Whether it has an entry.
+/// Whether the disk cache has an entry.
 pub fn has(config: &Config, key: &Digest) -> bool {
     if !config.disk_cache {
         return false;

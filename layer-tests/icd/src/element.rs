@@ -46,13 +46,13 @@ pub struct Element<'a> {
 }
 
 impl Element<'_> {
-    /// Whether caches may hold it.
+    /// Whether caches may hold the pipeline.
     pub fn cacheable(&self, config: &Config) -> bool {
         (config.caches_libraries || self.flags & LIBRARY == 0)
             && (config.caches_fast_links || !self.fast_link || !config.fast_linking)
     }
 
-    /// What caches keep of it.
+    /// The entries that caches keep of the pipeline.
     pub fn entries(&self, config: &Config) -> &[Digest] {
         if config.shader_entries && !self.shaders.is_empty() {
             &self.shaders

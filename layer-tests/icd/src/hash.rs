@@ -39,7 +39,7 @@ impl Hasher {
         self.word(number.to_bits());
     }
 
-    /// Bytes.
+    /// Hashes these bytes.
     pub fn bytes(&mut self, bytes: &[u8]) {
         self.number(bytes.len() as u64);
         self.0.update(bytes);

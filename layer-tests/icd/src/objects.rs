@@ -38,7 +38,7 @@ pub struct Subpass {
 /// The parts of a pipeline layout that linking compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// Its contents.
+    /// The digest of the object's contents.
     pub digest: Digest,
     /// INDEPENDENT_SETS.
     pub independent: bool,
@@ -59,11 +59,11 @@ pub struct Pipeline {
     pub layout: Option<Layout>,
     /// Graphics: it or a linked library has a mesh stage.
     pub mesh: bool,
-    /// It came from a cache or from binaries.
+    /// Whether the pipeline came from a cache or from binaries.
     pub made_before: bool,
-    /// It came from binaries, which hold no information for optimization.
+    /// Whether the pipeline came from binaries, which hold no information for optimization.
     pub from_binaries: bool,
-    /// Its data can be captured.
+    /// Whether the pipeline's data can be captured.
     pub captured: Arc<AtomicBool>,
     /// The key in the driver's caches.
     pub key: Digest,

@@ -32,11 +32,12 @@ struct UnderWay {
 static UNDER_WAY: Mutex<Vec<UnderWay>> = Mutex::new(Vec::new());
 
 thread_local! {
-    /// By its name: the layer has another copy of the standard library.
+    /// The thread belongs to the layer, by its name: the layer has another copy of the standard library.
     static IS_OF_LAYER: bool = thread_name().starts_with(b"vkstash");
 }
 
-/// Of the kernel: reading a file would be a cancellation point, and the thread may be cancelled.
+/// Asks the kernel for the thread's name: reading a file would be a cancellation point, and the thread may be
+/// cancelled.
 fn thread_name() -> [u8; 16] {
     let mut name = [0; 16];
     // SAFETY: the call writes 16 bytes at most.

@@ -7,10 +7,10 @@ use std::sync::{LazyLock, Mutex, MutexGuard, Once, PoisonError};
 
 use serde::Serialize;
 
-/// One call.
+/// One call of a command, as the test driver recorded it.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Call {
-    /// Its name.
+    /// The command's name.
     pub command: &'static str,
     /// The number of the thread, from 1, in the order of their first calls.
     pub thread: u64,

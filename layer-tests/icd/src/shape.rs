@@ -26,9 +26,9 @@ pub struct Shape {
     pub subsets: u32,
     /// Dynamic states.
     pub dynamic: BTreeSet<i32>,
-    /// It has a mesh or task stage.
+    /// Whether the pipeline has a mesh or task stage.
     pub mesh: bool,
-    /// It has tessellation stages.
+    /// Whether the pipeline has tessellation stages.
     pub tessellation: bool,
     /// Rasterizer discard is on and static, here or in a linked library.
     pub discard: bool,
@@ -39,7 +39,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Whether it has one of the subsets.
+    /// Whether the create info has one of the subsets.
     pub fn any(&self, subsets: u32) -> bool {
         self.subsets & subsets != 0
     }

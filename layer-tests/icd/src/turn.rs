@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use crate::record::Call;
 
 static TURN: Mutex<()> = Mutex::new(());
-/// The thread whose turn it is or was last.
+/// The thread that may create pipelines now, or did so last.
 static HOLDER: AtomicU64 = AtomicU64::new(0);
 
 /// Waits until no other thread is creating pipelines, and records for whom it has waited.

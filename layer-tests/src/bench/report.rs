@@ -14,7 +14,7 @@ pub struct Report {
     /// How often in a millisecond the computing thread did its piece of work; 0 if there was none.
     #[serde(default)]
     pub spun: f64,
-    /// The same in a millisecond of that thread's processor time.
+    /// How often in a millisecond of its own processor time the computing thread did its piece of work.
     #[serde(default)]
     pub spun_processor: f64,
     /// KiB of memory that the process occupied before the first pipeline.

@@ -36,9 +36,9 @@ const HABITS: [(&str, Habit); 7] = [
 /// What a run took.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Spent {
-    /// In the calls that create pipelines.
+    /// The time spent in the calls that create pipelines.
     pub calls: Duration,
-    /// From the first module to the last file that was written.
+    /// The time from the first module to the last file that was written.
     pub whole: Duration,
     /// The device.
     pub device: Device,

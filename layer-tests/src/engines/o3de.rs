@@ -9,7 +9,7 @@ use ash::vk;
 
 use super::gpu::Gpu;
 
-/// Which pipelines belong to one shader.
+/// How many pipelines belong to one shader.
 const PER_SHADER: u32 = 3;
 const THREADS: u32 = 2;
 

@@ -29,7 +29,7 @@ pub fn run(gpu: &Gpu, folder: &Path) {
     }
     fs::write(&file, gpu.device.cache_data(library)).unwrap();
     gpu.device.destroy_cache(library);
-    // In the first run both had to compile.
+    // In the first run the driver had to compile both ways, with and without the library.
     if !is_first && spent[1] > spent[0] {
         fs::write(choice, []).unwrap();
     }

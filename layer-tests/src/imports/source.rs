@@ -15,9 +15,9 @@ pub struct Import {
     pub path: Path,
     /// The name it has here; `*` for everything.
     pub name: String,
-    /// It is a re-export.
+    /// The import is a re-export (`pub use`).
     pub public: bool,
-    /// It is in the module, not in a function's body.
+    /// The import stands in the module, not in a function's body.
     pub in_module: bool,
 }
 

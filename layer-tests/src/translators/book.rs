@@ -23,7 +23,7 @@ pub struct Book {
     identifiers: Identifiers,
     /// Cache data by pipeline, loaded and new.
     blobs: BTreeMap<String, Vec<u8>>,
-    /// There was a file of another algorithm.
+    /// Whether there was a file of identifiers that another algorithm had made.
     pub rejected: bool,
 }
 

@@ -20,7 +20,7 @@ pub const RETAIN: u64 = vk::PipelineCreateFlags::RETAIN_LINK_TIME_OPTIMIZATION_I
 /// The output's content before the call: translators pass uninitialised storage.
 const UNWRITTEN: u64 = 0xdead_beef_dead_beef;
 
-/// One call.
+/// One call that creates a pipeline.
 #[derive(Clone, Copy, Debug)]
 pub struct Created {
     /// Its result.

@@ -42,7 +42,7 @@ pub fn run(gpu: &Gpu, plan: &Plan, jobs: &Jobs, report: &mut Report) {
 struct Kept<'a> {
     shader: &'a Shader,
     identifier: Option<Vec<u8>>,
-    /// It was created before.
+    /// Whether the pipeline or library was created in an earlier run.
     known: bool,
     handle: Option<Handle>,
 }

@@ -38,24 +38,24 @@ impl Shader {
 /// A graphics pipeline: indices of its shaders, and its colour format.
 #[derive(Clone, Copy, Debug)]
 pub struct Draw {
-    /// In [`Jobs::vertex`].
+    /// Index of the vertex shader in [`Jobs::vertex`].
     pub vertex: usize,
-    /// In [`Jobs::fragment`].
+    /// Index of the fragment shader in [`Jobs::fragment`].
     pub fragment: usize,
-    /// Of the colour attachment.
+    /// Format of the colour attachment.
     pub format: vk::Format,
 }
 
-/// Everything to translate.
+/// The shaders and pipelines that a translator has to translate.
 #[derive(Clone, Debug, Default)]
 pub struct Jobs {
-    /// One pipeline each.
+    /// Compute shaders, each of one pipeline.
     pub compute: Vec<Shader>,
     /// Vertex shaders.
     pub vertex: Vec<Shader>,
     /// Fragment shaders.
     pub fragment: Vec<Shader>,
-    /// One pipeline each.
+    /// Graphics pipelines, each made of one draw's shaders.
     pub draws: Vec<Draw>,
 }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::gpu::Gpu;
 use crate::bench::numbers::median;
 
-/// One run.
+/// What a translator did in one run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Report {
     /// VkPhysicalDeviceProperties::deviceName.
@@ -23,9 +23,9 @@ pub struct Report {
     pub pipelines: u32,
     /// Pipelines and pipeline libraries requested by identifiers alone.
     pub requested_by_identifier: u32,
-    /// Of those, the ones that were created.
+    /// Pipelines and pipeline libraries that were created from their identifiers alone.
     pub served_by_identifier: u32,
-    /// Of those, the ones answered with VK_PIPELINE_COMPILE_REQUIRED.
+    /// Pipelines and pipeline libraries whose identifiers were answered with VK_PIPELINE_COMPILE_REQUIRED.
     pub compile_required: u32,
     /// Pipelines and libraries whose shaders were translated after such an answer.
     pub fallback_translations: u32,
@@ -50,13 +50,13 @@ pub struct Report {
 /// Links of libraries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Links {
-    /// Without optimisation.
+    /// Fast links, without LINK_TIME_OPTIMIZATION.
     pub fast: u32,
-    /// With LINK_TIME_OPTIMIZATION, or as whole pipelines on a worker thread.
+    /// Links with LINK_TIME_OPTIMIZATION, or whole pipelines made on a worker thread.
     pub optimised: u32,
-    /// Failed; the program remembers that and does without.
+    /// Links that failed; the program remembers that and does without them.
     pub failed: u32,
-    /// Not tried, because they failed before.
+    /// Links that were not tried, because they failed before.
     pub memoised: u32,
 }
 

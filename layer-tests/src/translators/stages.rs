@@ -9,11 +9,11 @@ use super::jobs::Shader;
 /// How a stage names its code.
 #[derive(Clone, Copy, Debug)]
 pub enum Code<'a> {
-    /// By a shader module.
+    /// The stage has a shader module.
     Module(vk::ShaderModule),
-    /// By a create info in the stage's chain.
+    /// A VkShaderModuleCreateInfo is in the stage's chain.
     Inline(&'a [u32]),
-    /// By its identifier, with no module.
+    /// The stage has the identifier of its module, and no module.
     Identifier(&'a [u8]),
 }
 

@@ -38,7 +38,7 @@ impl InternalCacheControl {
         InternalCacheControl::new(true)
     }
 
-    /// With this disableInternalCache.
+    /// The structure with this value of disableInternalCache.
     pub fn new(disable: bool) -> InternalCacheControl {
         InternalCacheControl { s_type: s_type(8), p_next: ptr::null(), disable: disable.into() }
     }

@@ -149,7 +149,7 @@ impl Device {
 
     /// Takes over a device that a test created itself, with a queue of the first family; it is destroyed with the rest.
     pub fn adopt(instance: &Arc<Instance>, physical: vk::PhysicalDevice, raw: ash::Device) -> Device {
-        // SAFETY: the caller's contract.
+        // SAFETY: the test has created `raw` with one queue of family 0, and the device is alive.
         unsafe { raw.get_device_queue(0, 0) };
         Device::with(instance, physical, raw)
     }

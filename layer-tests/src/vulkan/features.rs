@@ -34,7 +34,7 @@ unsafe impl TaggedStructure for DescriptorHeapFeatures {
 // SAFETY: the registry says that it extends VkDeviceCreateInfo.
 unsafe impl ExtendsDeviceCreateInfo for DescriptorHeapFeatures {}
 
-/// Of Vulkan 1.0.
+/// The features of Vulkan 1.0 that corpus shaders need, as far as the device has them.
 pub fn core(have: &vk::PhysicalDeviceFeatures) -> vk::PhysicalDeviceFeatures {
     vk::PhysicalDeviceFeatures::default()
         .shader_int16(have.shader_int16 != 0)
@@ -42,7 +42,7 @@ pub fn core(have: &vk::PhysicalDeviceFeatures) -> vk::PhysicalDeviceFeatures {
         .shader_float64(have.shader_float64 != 0)
 }
 
-/// Of Vulkan 1.1.
+/// The features of Vulkan 1.1 that corpus shaders need, as far as the device has them.
 pub fn eleven(have: &vk::PhysicalDeviceVulkan11Features<'_>) -> vk::PhysicalDeviceVulkan11Features<'static> {
     vk::PhysicalDeviceVulkan11Features::default()
         .storage_buffer16_bit_access(have.storage_buffer16_bit_access != 0)
@@ -51,7 +51,7 @@ pub fn eleven(have: &vk::PhysicalDeviceVulkan11Features<'_>) -> vk::PhysicalDevi
         .variable_pointers(have.variable_pointers != 0)
 }
 
-/// Of Vulkan 1.2.
+/// The features of Vulkan 1.2 that corpus shaders need, as far as the device has them.
 pub fn twelve(have: &vk::PhysicalDeviceVulkan12Features<'_>) -> vk::PhysicalDeviceVulkan12Features<'static> {
     vk::PhysicalDeviceVulkan12Features::default()
         .storage_buffer8_bit_access(have.storage_buffer8_bit_access != 0)
@@ -63,7 +63,7 @@ pub fn twelve(have: &vk::PhysicalDeviceVulkan12Features<'_>) -> vk::PhysicalDevi
         .vulkan_memory_model_device_scope(have.vulkan_memory_model_device_scope != 0)
 }
 
-/// Of Vulkan 1.3.
+/// The features of Vulkan 1.3 that corpus shaders need, as far as the device has them.
 pub fn thirteen(
     have: &vk::PhysicalDeviceVulkan13Features<'_>,
 ) -> vk::PhysicalDeviceVulkan13Features<'static> {

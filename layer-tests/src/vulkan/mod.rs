@@ -62,7 +62,7 @@ pub struct Instance {
     pub entry: Entry,
     /// The instance.
     pub raw: ash::Instance,
-    /// What it was created with.
+    /// The apiVersion that the instance was created with.
     pub api_version: u32,
     messenger: Option<(ext::debug_utils::Instance, vk::DebugUtilsMessengerEXT)>,
     // Boxed because the messenger holds its address.
@@ -75,7 +75,8 @@ impl Instance {
         Instance::with_allocator(options, None)
     }
 
-    /// The same with allocation callbacks. It cannot be dropped, because the callbacks would be needed again.
+    /// [`Instance::new`] with allocation callbacks. The instance is never destroyed, because that would need the
+    /// callbacks again.
     pub fn with_allocator(
         options: &InstanceOptions,
         allocator: Option<&vk::AllocationCallbacks<'_>>,

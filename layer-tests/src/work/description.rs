@@ -27,16 +27,16 @@ impl Shader {
 /// How a stage names its code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Code {
-    /// By a shader module.
+    /// The stage has a shader module.
     #[default]
     Module,
-    /// By a create info in the stage's chain.
+    /// A VkShaderModuleCreateInfo is in the stage's chain.
     Inline,
-    /// By its identifier alone, asked of the create info.
+    /// The stage has an identifier alone, asked of the create info.
     Identifier,
-    /// By identifiers of these bytes.
+    /// The stages have identifiers of these bytes.
     Bytes,
-    /// By a shader module, with an identifier of size 0 and an invalid pointer beside it.
+    /// The stage has a shader module, and beside it an identifier of size 0 with an invalid pointer.
     ModuleAndEmptyIdentifier,
 }
 
@@ -46,23 +46,23 @@ pub enum Caches {
     /// VK_NULL_HANDLE.
     #[default]
     None,
-    /// A fresh one for each call.
+    /// Each call gets an empty cache of its own.
     Fresh,
-    /// One for all.
+    /// All calls share one cache.
     Shared,
 }
 
 /// How the process ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum End {
-    /// It destroys all objects and exits.
+    /// The process destroys all objects and exits.
     #[default]
     Orderly,
-    /// It calls `exit` while device and instance are alive.
+    /// The process calls `exit` while device and instance are alive.
     Exit,
-    /// It calls `_exit` after this many milliseconds.
+    /// The process calls `_exit` after this many milliseconds.
     UnderscoreExit(u64),
-    /// It is killed by SIGKILL after this many milliseconds.
+    /// The process is killed by SIGKILL after this many milliseconds.
     Kill(u64),
 }
 
@@ -86,7 +86,7 @@ pub struct Work {
     pub initial_data: Vec<u8>,
     /// The flags are in VkPipelineCreateFlags2CreateInfo.
     pub flags2: bool,
-    /// Not 0: pipelines without a layout (VK_EXT_descriptor_heap). The number is part of the sampler that each stage
+    /// If not 0, pipelines have no layout (VK_EXT_descriptor_heap). The number is part of the sampler that each stage
     /// embeds.
     pub heap: u32,
     /// Create infos in one call.

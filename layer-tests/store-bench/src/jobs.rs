@@ -22,7 +22,7 @@ const CHUNK: usize = 32 << 20;
 /// The results of a job, by the names in `measures`.
 pub type Found = BTreeMap<String, f64>;
 
-/// One job.
+/// One measurement, which runs in a process of its own.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Job {
     pub engine: Engine,

@@ -32,7 +32,7 @@ pub struct Measure {
     pub pick: Pick,
     /// The name of LMDB's values for comparison.
     pub peer: &'static str,
-    /// Whether the plot shows it.
+    /// Whether the plot shows the measure.
     pub plotted: bool,
 }
 
@@ -92,7 +92,7 @@ fn median(values: &[f64]) -> Option<f64> {
     }
 }
 
-/// All rows, in the order of the tables.
+/// All measures, in the order of the tables.
 pub const ALL: [Measure; 30] = [
     Measure::new("bulk", "bulk insert", Unit::Rate).plotted(),
     Measure::new("put.p50", "single put, p50 (stash: put + flush)", Unit::Time).plotted(),

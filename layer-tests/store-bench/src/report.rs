@@ -1,4 +1,4 @@
-//! All values of a run.
+//! All values that a run measured.
 
 use std::collections::BTreeMap;
 use std::fs;

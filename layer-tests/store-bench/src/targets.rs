@@ -11,11 +11,11 @@ const ENTRIES: u64 = 100_000;
 const MANY: u64 = 1_000_000;
 
 enum Bound {
-    /// At most this multiple of LMDB's value.
+    /// The value is at most this multiple of LMDB's.
     MostOfLmdb(f64),
-    /// At least this multiple of LMDB's value.
+    /// The value is at least this multiple of LMDB's.
     LeastOfLmdb(f64),
-    /// At most this value.
+    /// The value is at most this.
     Most(f64),
 }
 

@@ -22,7 +22,7 @@ const LONGEST: f64 = 65536.0;
 pub struct Random(u64);
 
 impl Random {
-    /// The same numbers for the same seed.
+    /// Starts a sequence of numbers that depends on the seed alone.
     pub fn new(seed: u64) -> Random {
         Random(seed)
     }

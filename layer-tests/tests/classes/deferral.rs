@@ -115,8 +115,8 @@ fn answers(value: &Value) -> Vec<i64> {
     results.iter().filter(|one| one[0] != "link").map(|one| one[0].as_i64().unwrap()).collect()
 }
 
-/// Not NVIDIA's driver (580.159): an operation that is used a second time never completes there, and COMPILE_REQUIRED
-/// crashes it, both also without the layer.
+/// The drivers that the suite runs on. NVIDIA's (580.159) is left out: an operation that is used a second time never
+/// completes there, and COMPILE_REQUIRED crashes it, both also without the layer.
 fn on_drivers() -> Vec<Driver> {
     vec![
         Driver::Radv,
@@ -412,7 +412,7 @@ fn a_call_that_must_be_changed_for_the_driver_is_made_without_its_operation() {
             let ended = scenario.run_ok::<Value>("named", &env, &input);
             assert_eq!(ended.value, made, "{input}");
         }
-        // Nobody has the second one, which keeps nobody from the first one.
+        // No source has the second pipeline, which does not keep the first one from being found.
         let env = scenario.on(Driver::Test(without_identifiers)).unwrap();
         let both = json!({ "by_module": true, "by_identifier": true, "another": true });
         let refused = vk::Result::PIPELINE_COMPILE_REQUIRED.as_raw();

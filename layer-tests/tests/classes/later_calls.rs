@@ -134,7 +134,7 @@ impl Maker {
         let looked = look(&self.rig, derived, flags);
         self.note(&format!("{name}: derived"), json!([result, looked]));
         if self.own_binaries {
-            // The same pipeline as the served one, except for the flag.
+            // A pipeline that differs from the served one in this flag alone.
             let (_, _) = make(&self.rig, plain);
             let raw = u64::from(flags.as_raw()) | binaries::CAPTURE_DATA;
             let captured = vk::PipelineCreateFlags2CreateInfoKHR::default()

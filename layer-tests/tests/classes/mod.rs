@@ -38,7 +38,7 @@ use vkstash_layer_tests::report::Reports;
 /// feature.
 type Results = Vec<(String, Option<(i32, bool)>)>;
 
-/// Everything was there already: `made` pipelines, none of which the driver compiled.
+/// The run found all of its `made` pipelines: the driver compiled none of them.
 #[track_caller]
 fn covered(driver: &Driver, reports: &Reports, made: usize) {
     let counters = reports.counters();

@@ -16,7 +16,7 @@ fn chain(info: &Info) -> *const std::ffi::c_void {
     ptr::from_ref(info).cast()
 }
 
-/// The same create info, with an identifier in place of the code.
+/// `info` with an identifier in place of the code.
 fn named(info: Info, identifier: &[u8]) -> Info {
     let bytes = keep_all(identifier.iter().copied());
     let node = vk::PipelineShaderStageModuleIdentifierCreateInfoEXT::default().identifier(bytes);

@@ -192,7 +192,7 @@ fn every_kind_of_group_is_served_with_the_same_handles() {
                     _ => covered(&driver, reports, made),
                 };
                 all_had(&warm.reports);
-                // The same libraries in reverse order: another pipeline, and the only one.
+                // The libraries in reverse order: another pipeline, and the only one of this run.
                 let reversed = json!({ "cache": cache, "reversed": true });
                 let other = scenario.run_ok::<Value>("trace", &env, &reversed);
                 let counters = other.reports.counters();
@@ -256,7 +256,7 @@ fn link(_: &Value) -> Value {
     json!(all)
 }
 
-/// Who must not wait for a compile gets what the driver has, and nothing less because of the layer.
+/// A program that must not wait for a compile gets what the driver has, and nothing less because of the layer.
 #[test]
 fn links_that_may_not_be_compiled_are_answered_as_without_the_layer() {
     scenario(&[("link", link)], |scenario| {

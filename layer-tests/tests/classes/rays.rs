@@ -84,7 +84,7 @@ impl Rays {
             .layout(self.layout)
     }
 
-    /// The same pipeline as a library.
+    /// `info` as a pipeline library.
     pub fn library(&self, info: Info) -> Info {
         self.with_interface(info).flags(vk::PipelineCreateFlags::LIBRARY_KHR)
     }

@@ -30,7 +30,7 @@ use vkstash_store::stash::open::Stash;
 use super::rig::Rig;
 use super::{conversions, libraries, ray_tracing, state};
 
-/// Of the portable part.
+/// The records of the portable part.
 struct Records(BTreeMap<(u16, Key), Vec<u8>>);
 
 impl Records {
@@ -56,7 +56,7 @@ impl Records {
     }
 }
 
-/// What was made again so far.
+/// The pipelines that were made again so far.
 struct Again<'a> {
     rig: &'a Rig,
     records: &'a Records,
@@ -301,7 +301,7 @@ fn validation_and_driver_take_what_was_rebuilt_and_its_keys_are_the_same() {
         assert_eq!(rebuilt.made + refused, recipes.len(), "{rebuilt:?}");
         assert!(rebuilt.made > 50 && rebuilt.refused.len() <= 1, "{rebuilt:?}");
         assert_eq!(Records::of(&stash).recipes(), recipes, "a key that is new: {counters:?}");
-        // The rest was recorded on devices with other features, or RADV does not take it back.
+        // The other pipelines were recorded on devices with other features, or RADV does not take them back.
         assert!(run.reports.sum("served") > 40, "{counters:?}");
         assert!(run.reports.bypassed().is_empty(), "{:?}", run.reports.bypassed());
 
@@ -371,7 +371,7 @@ fn every_kind_of_pipeline_is_served_that_was_prewarmed() {
             if name == "link" {
                 assert!(warm.sum("served") >= 2, "{input}: {:?}", warm.counters());
             } else {
-                // Which of the two has a pipeline first depends on what was asked for before.
+                // Whether the stash or the driver has a pipeline first depends on what was asked for before.
                 let had = |reports: &Reports| reports.sum("served") + reports.sum("driver_had");
                 let counters = [warm.counters(), again.counters()];
                 assert_eq!(had(&warm), had(&again), "{name} {input}: {counters:?}");

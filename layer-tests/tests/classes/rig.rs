@@ -103,7 +103,7 @@ pub struct Options {
 /// The structure in the chain that the device's digest does not cover.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unhashed {
-    /// There is no such structure.
+    /// The device has no such structure.
     #[default]
     Nothing,
     /// A structure of an unknown type.
@@ -165,7 +165,7 @@ impl Rig {
         // SAFETY: a live physical device, and a chain of structures that it knows.
         let raw = unsafe {
             instance.raw.get_physical_device_features2(physical, &mut all);
-            // Not used by these suites, and with rules of its own.
+            // robustBufferAccess is not used by these suites, and has rules of its own.
             all.features.robust_buffer_access = 0;
             info.p_next = ptr::from_ref(&all).cast();
             if options.no_internal_cache {

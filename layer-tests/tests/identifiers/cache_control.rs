@@ -18,7 +18,7 @@ fn on_old_drivers(test: impl Fn(&Scenario, &Env)) {
     each(vec![script(0), script(3)], &[("job", do_job)], |scenario, env, _| test(scenario, env));
 }
 
-/// Nothing of the feature reached the driver.
+/// No structure, extension or flag of cache control reached the driver.
 fn unseen(seen: &Seen) {
     for call in &seen.calls {
         let creates =

@@ -122,12 +122,12 @@ fn each_in(
 /// How a job's device enables cache control and identifiers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 enum Asks {
-    /// With the features of 1.3 and by extension, as far as the work needs them.
+    /// The features of 1.3 and the extension, as far as the work needs them.
     #[default]
     Core,
-    /// By extensions, as a program on a device below 1.3.
+    /// Both features are asked for by extensions, as by a program on a device below 1.3.
     Extensions,
-    /// Only cache control, by extension.
+    /// Only cache control is asked for, by its extension.
     ControlAlone,
     /// The device enables neither feature.
     Neither,
@@ -207,7 +207,7 @@ fn old_device(instance: &Arc<Instance>, maintenance5: bool, asks: Asks) -> Devic
     let mut identifier =
         vk::PhysicalDeviceShaderModuleIdentifierFeaturesEXT::default().shader_module_identifier(true);
     let mut five = vk::PhysicalDeviceMaintenance5FeaturesKHR::default().maintenance5(true);
-    // One that stays, between those that the layer removes.
+    // An extension that stays, between those that the layer removes.
     let mut names = vec![ext::robustness2::NAME.as_ptr()];
     let queue = [vk::DeviceQueueCreateInfo::default().queue_priorities(&[1.0])];
     let mut info = vk::DeviceCreateInfo::default().queue_create_infos(&queue);

@@ -224,7 +224,7 @@ fn forced_identifiers_are_the_layers_and_listed_once() {
     offered(Setting::forced(driver), &[], &[IDENTIFIER], Some(OWN_UUID));
 }
 
-/// Nothing is offered, and the program's structures hold what the driver wrote.
+/// No feature is offered, and the program's structures hold what the driver wrote.
 #[test]
 fn no_feature_is_offered_where_none_may_be_emulated() {
     let drivers = [Driver::Lavapipe, old_driver(), test_driver(json!({}))];

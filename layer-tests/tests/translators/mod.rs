@@ -61,7 +61,7 @@ const RADV: Machine = Machine {
     retained_uncached: true,
 };
 
-/// Neither identifiers nor cache data. No variable changes its behaviour.
+/// lavapipe has neither identifiers nor cache data. No variable changes its behaviour.
 const LAVAPIPE: Machine = Machine {
     driver: || Driver::Lavapipe,
     updated: |env| env,
@@ -128,7 +128,7 @@ impl Client<'_> {
         self.run_in(&self.env, &self.plan)
     }
 
-    /// The same client on the same driver, without the layer.
+    /// Runs the client on this driver without the layer.
     fn alone(&self) -> Run<Seen> {
         self.run_in(&self.env.clone().without_layer(), &self.plan)
     }
@@ -160,7 +160,7 @@ fn assert_nothing_bypassed(run: &Run<Seen>) {
     assert_eq!(run.reports.bypassed(), Vec::new(), "{:?}", run.reports.counters());
 }
 
-/// Everything was requested by identifier, and served.
+/// Every pipeline was requested by identifier, and served.
 fn assert_all_by_identifier(run: &Run<Seen>, count: u32) {
     let (report, counters) = (&run.value.report, run.reports.counters());
     assert_eq!(report.served_by_identifier, count, "{report:?} {counters:?}");

@@ -26,7 +26,7 @@ fn whole_cycle(machine: &Machine, plan: Plan) {
         if machine.artifacts {
             assert_all_by_identifier(&warm, asked);
         } else {
-            // Nothing could be served: the client translates again, and works.
+            // No request could be served: the client translates again, and works.
             assert_eq!(warm.value.report.compile_required, asked, "{warm:?}");
         }
 

@@ -145,8 +145,8 @@ proptest! {
                 scope.spawn(|| case.take(steps));
             }
         });
-        // Nobody waits for a worker that is in no driver: it ends its task, and signals events, after the last owner
-        // has left.
+        // No one waits for a worker that is in no driver: it ends its task, and signals events, after the
+        // last owner has left.
         case.pool.join();
         until(|| {
             let is_over = case.ends.all().len() >= case.queued.get() && case.pool.workers() == 0;

@@ -57,7 +57,7 @@ impl<F: FnOnce() + Send> Task for Told<F> {
     }
 }
 
-/// Those of a process, but for a task that runs: however slow it is, it has ended when its owner has left.
+/// The times of a process, except for a task that runs: however slow it is, it has ended when its owner has left.
 fn times() -> Times {
     Times { outside: PATIENCE, ..Times::usual() }
 }
@@ -89,7 +89,7 @@ fn until(condition: impl Fn() -> bool) {
     }
 }
 
-/// Counts.
+/// A counter that the threads of a test share.
 #[derive(Clone, Default)]
 struct Counter(Arc<AtomicUsize>);
 

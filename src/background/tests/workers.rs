@@ -61,7 +61,7 @@ fn an_idle_worker_ends_and_the_next_task_starts_another() {
     for number in 0..2 {
         pool.queue(owner, ends.task(number, || ()));
         until(|| ends.all().len() == number + 1);
-        // It may have ended before the test looks.
+        // The worker may have ended before the test looks.
         assert!(pool.workers() <= 1);
         until(|| pool.workers() == 0);
     }

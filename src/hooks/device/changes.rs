@@ -28,7 +28,7 @@ pub struct Enabled {
 /// What the program asks for, as far as the layer has to know.
 #[derive(Clone, Copy)]
 pub struct Wanted {
-    /// What it switched on itself.
+    /// What the program switched on itself.
     pub enabled: Enabled,
     /// The layer may switch cache control on.
     pub add_cache_control: bool,
@@ -41,7 +41,7 @@ pub struct Wanted {
     /// Artifacts may be made of pipeline binaries: the device's digest holds all that its chain says. A driver must
     /// use a binary, so one of another device is a wrong pipeline (contract 5.5).
     pub hashed: bool,
-    /// Who will answer for identifiers.
+    /// Whether the driver or the layer answers for shader module identifiers, if the program enabled them.
     pub identifiers: IdentifierMode,
 }
 
@@ -50,7 +50,7 @@ pub struct Wanted {
 /// (VkPhysicalDeviceAddressBindingReportFeaturesEXT), which it wants of all threads.
 ///
 /// # Safety
-/// A valid create info.
+/// `info` is a valid VkDeviceCreateInfo.
 pub unsafe fn calls_back(info: &vk::DeviceCreateInfo<'_>) -> bool {
     type Bindings<'a> = vk::PhysicalDeviceAddressBindingReportFeaturesEXT<'a>;
     let reports = |node: *const vk::BaseInStructure<'_>| {
@@ -65,22 +65,22 @@ pub unsafe fn calls_back(info: &vk::DeviceCreateInfo<'_>) -> bool {
             }
         }
     };
-    // SAFETY: the caller's contract.
+    // SAFETY: `info` is a valid VkDeviceCreateInfo, whose chain is valid while it is borrowed.
     unsafe { chain::walk(info.p_next) }.any(reports)
 }
 
 impl Wanted {
-    /// Reads it.
+    /// Reads what the create info asks for.
     ///
     /// # Safety
-    /// A valid create info.
+    /// `info` is a valid VkDeviceCreateInfo.
     pub unsafe fn read(
         info: &vk::DeviceCreateInfo<'_>,
         physical: &PhysicalDevice,
         config: &Config,
         disables_driver_cache: impl FnOnce() -> bool,
     ) -> Wanted {
-        // SAFETY: the caller's contract.
+        // SAFETY: ppEnabledExtensionNames of the valid `info` has enabledExtensionCount NULL-terminated strings.
         let asked =
             unsafe { extension_names(info) }.any(|name| name == ash::ext::shader_module_identifier::NAME);
         let identifiers = match (asked, physical.emulates) {
@@ -91,7 +91,7 @@ impl Wanted {
         let mut cache_control = false;
         let mut binaries = None;
         let mut controls_internal_cache = false;
-        // SAFETY: the caller's contract; the casts follow the sType.
+        // SAFETY: the chain of the valid `info` consists of valid structures; each cast follows the sType.
         unsafe {
             for node in chain::walk(info.p_next) {
                 if (*node).s_type == pipeline_binary::FEATURES {
@@ -112,7 +112,7 @@ impl Wanted {
                 };
             }
         }
-        // SAFETY: the caller's contract.
+        // SAFETY: `info` is a valid VkDeviceCreateInfo, which `unhashed` reads with its chain.
         let unhashed = unsafe { DeviceConfiguration::unhashed(info) };
         if let Some(s_type) = unhashed.filter(|_| config.binaries) {
             log::init();
@@ -148,13 +148,13 @@ const IDENTIFIER_FEATURES: vk::StructureType =
 
 /// The create info that goes down.
 pub struct Changed<'a> {
-    /// The copy.
+    /// The changed copy of the create info.
     pub info: vk::DeviceCreateInfo<'a>,
     names: SmallVec<[*const c_char; 64]>,
 }
 
 impl<'a> Changed<'a> {
-    /// Nothing is changed yet.
+    /// A copy of the create info, in which nothing is changed yet.
     pub fn new(info: &vk::DeviceCreateInfo<'a>) -> Changed<'a> {
         Changed { info: *info, names: SmallVec::new() }
     }
@@ -162,13 +162,13 @@ impl<'a> Changed<'a> {
     /// Takes out what the layer emulates and switches on what it may. Says what is on in what goes down.
     ///
     /// # Safety
-    /// A valid create info; `self` and `arena` stay where they are while `self.info` is used.
+    /// `self.info` is a valid VkDeviceCreateInfo; `self` and `arena` stay where they are while `self.info` is used.
     pub unsafe fn apply(&mut self, wanted: &Wanted, physical: &PhysicalDevice, arena: &mut Arena) -> Enabled {
         let emulated = wanted.identifiers == IdentifierMode::Emulated;
         let lacks_control = physical.emulates_cache_control;
         let add = wanted.add_cache_control && physical.cache_control != CacheControl::None;
         let mut found = false;
-        // SAFETY: the caller's contract.
+        // SAFETY: the chain of `self.info` is the valid one that the program passed: nothing was changed in it yet.
         let must_copy = unsafe {
             chain::walk(self.info.p_next).any(|node| {
                 let s_type = (*node).s_type;
@@ -180,8 +180,9 @@ impl<'a> Changed<'a> {
         let mut on = wanted.enabled;
         on.cache_control &= !lacks_control;
         if must_copy {
-            // SAFETY: the caller's contract; the sizes are the bindings' and the loader's own; the casts follow
-            // the sType and change the layer's copy.
+            // SAFETY: `size_in_device_chain` gives the sizes of the bindings and of the loader's structures;
+            // the casts follow the sType, and change the copy, which lives in `arena` for as long as
+            // `self.info` is used.
             let copied = unsafe {
                 chain::copy_chain(arena, self.info.p_next, size_in_device_chain, |node| {
                     match (*node).s_type {
@@ -214,7 +215,7 @@ impl<'a> Changed<'a> {
                 }
                 None => {
                     log::init();
-                    // SAFETY: the caller's contract.
+                    // SAFETY: the copy failed, so `self.info` still has the program's own valid chain.
                     let unknown = unsafe { unknown_structure(&self.info) };
                     tracing::warn!(
                         "a device is created with an unknown structure ({unknown}); its chain stays as it is"
@@ -295,9 +296,9 @@ impl<'a> Changed<'a> {
 /// The first structure in a device's chain that cannot be copied, by its name.
 ///
 /// # Safety
-/// A valid create info.
+/// `info` is a valid VkDeviceCreateInfo.
 unsafe fn unknown_structure(info: &vk::DeviceCreateInfo<'_>) -> String {
-    // SAFETY: the caller's contract.
+    // SAFETY: `info` has a valid chain, and every structure that `walk` yields starts with a readable sType.
     let types = unsafe { chain::walk(info.p_next) }.map(|node| unsafe { (*node).s_type });
     types
         .filter(|&s_type| size_in_device_chain(s_type).is_none())

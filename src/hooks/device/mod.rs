@@ -1,8 +1,8 @@
 //! vkCreateDevice, vkDestroyDevice.
 //!
-//! Of device features only pipelineCreationCacheControl may be switched on for a program that did not ask (and
-//! pipelineBinaries, if the user wants that), and what the layer emulates is taken out again before the driver
-//! sees it ([`changes`]). If the driver's own cache is disabled, the driver is told. The program's structures are never
+//! The only device feature that may be switched on for a program that did not ask is pipelineCreationCacheControl
+//! (and pipelineBinaries, if the user wants that). What the layer emulates is taken out again before the driver sees
+//! it ([`changes`]). If the driver's own cache is disabled, the driver is told. The program's structures are never
 //! written to: what must change is copied.
 
 mod changes;
@@ -42,15 +42,16 @@ pub unsafe extern "system" fn create_device(
 }
 
 /// # Safety
-/// As vkCreateDevice, called by the loader.
+/// `physical` is live, `info` is a valid create info with the loader's VkLayerDeviceCreateInfo in its chain,
+/// `allocator` is NULL or valid, and `device` may be written.
 unsafe fn create(
     physical: vk::PhysicalDevice,
     info: &vk::DeviceCreateInfo<'_>,
     allocator: *const vk::AllocationCallbacks<'_>,
     device: *mut vk::Device,
 ) -> vk::Result {
-    // SAFETY: the caller's contract; the link is advanced before the next layer sees it (contract 1.10), and
-    // *pDevice is left to the layers below.
+    // SAFETY: `physical` is live and `info` has the loader's link in its chain; the link is advanced before
+    // the next layer sees it (contract 1.10), and *pDevice is left to the layers below.
     unsafe {
         let Some(instance) = instance::find(physical) else {
             return vk::Result::ERROR_INITIALIZATION_FAILED;
@@ -77,7 +78,7 @@ unsafe fn create(
         let (next, emulates) = (link.next().get_device_proc_addr, made.emulates());
         let calls_back = instance.has_allocator || !allocator.is_null() || changes::calls_back(info);
         let keep = || register(handle, link.next(), instance, info, made, calls_back);
-        // What the layer has promised in the driver's place nobody else keeps.
+        // No other component keeps what the layer has promised in the driver's place.
         let pass_through = (!emulates).then_some(|| live_devices::insert(handle, Entry::Inert { next }));
         let undo = || destroy_below(next, handle, allocator);
         if keep_or_undo("vkCreateDevice", keep, pass_through, undo) {
@@ -91,7 +92,7 @@ unsafe fn create(
 /// The program's own call, and a device on which the layer does nothing.
 ///
 /// # Safety
-/// As vkCreateDevice; `link` is advanced.
+/// The arguments are those of vkCreateDevice, as the loader passed them; `link` is advanced.
 unsafe fn pass_through(
     physical: vk::PhysicalDevice,
     info: &vk::DeviceCreateInfo<'_>,
@@ -100,7 +101,8 @@ unsafe fn pass_through(
     allocator: *const vk::AllocationCallbacks<'_>,
     device: *mut vk::Device,
 ) -> vk::Result {
-    // SAFETY: the caller's contract.
+    // SAFETY: these are the loader's arguments of vkCreateDevice; `*device` is read only after success, when
+    // it was written.
     unsafe {
         let result = next(physical, info, allocator, device);
         if result != vk::Result::SUCCESS {
@@ -148,7 +150,7 @@ fn is_driver_cache_disabled(instance: &Instance) -> bool {
 }
 
 /// # Safety
-/// As vkCreateDevice, called by the loader; `link` is the create info's own.
+/// The arguments are those of vkCreateDevice, as the loader passed them; `link` is the create info's own.
 unsafe fn make(
     physical: vk::PhysicalDevice,
     info: &vk::DeviceCreateInfo<'_>,
@@ -158,7 +160,8 @@ unsafe fn make(
     allocator: *const vk::AllocationCallbacks<'_>,
     device: *mut vk::Device,
 ) -> (vk::Result, Option<Made>) {
-    // SAFETY: the caller's contract.
+    // SAFETY: `physical` is live, `info` and `allocator` are the program's, and `device` may be written (the
+    // caller's # Safety section); `link` is that of this create info, already advanced.
     unsafe {
         let known = instance.physical_device(physical);
         faults::here("device wanted");
@@ -201,7 +204,8 @@ unsafe fn register(
 ) {
     let next = link.get_device_proc_addr;
     faults::here("device made");
-    // SAFETY: the caller's contract.
+    // SAFETY: `handle` was just created through `link`, so its vkGetDeviceProcAddr resolves its commands;
+    // `info` is the valid create info of it.
     unsafe {
         let decided = Decided {
             cache_control: enabled.cache_control,
@@ -230,7 +234,8 @@ unsafe fn destroy_command(
     next: vk::PFN_vkGetDeviceProcAddr,
     handle: vk::Device,
 ) -> Option<vk::PFN_vkDestroyDevice> {
-    // SAFETY: the caller's contract; the command of that name has that type.
+    // SAFETY: `handle` is live and `next` resolves its commands; the command of that name has the type
+    // PFN_vkDestroyDevice.
     unsafe {
         let found = next(handle, c"vkDestroyDevice".as_ptr())?;
         Some(std::mem::transmute::<unsafe extern "system" fn(), vk::PFN_vkDestroyDevice>(found))
@@ -244,7 +249,7 @@ unsafe fn destroy_below(
     handle: vk::Device,
     allocator: *const vk::AllocationCallbacks<'_>,
 ) {
-    // SAFETY: the caller's contract.
+    // SAFETY: `handle` is live, was created with `allocator`, and is not used after this call.
     unsafe {
         if let Some(destroy) = destroy_command(next, handle) {
             destroy(handle, allocator);

@@ -71,10 +71,10 @@ unsafe fn mapping(info: &DescriptorSetAndBindingMappingEXT) -> Result<Mapping, R
 }
 
 /// # Safety
-/// `sampler` is NULL or valid.
+/// `sampler` is NULL or points to a valid VkSamplerCreateInfo.
 unsafe fn embedded(sampler: EmbeddedSampler) -> Result<Option<Box<Sampler>>, Refusal> {
     let opaque = |_: vk::SamplerYcbcrConversion| Err(Refusal::plain(BypassReason::OpaqueObject));
-    // SAFETY: the caller's contract.
+    // SAFETY: `sampler` is NULL or points to a valid VkSamplerCreateInfo.
     match unsafe { sampler.as_ref() } {
         // SAFETY: a valid create info (the caller's contract).
         Some(info) => Ok(Some(Box::new(unsafe { objects::sampler(info, opaque) }?))),

@@ -68,7 +68,7 @@ pub struct SubpassUse {
 pub struct Library {
     /// Its key.
     pub key: Key,
-    /// What a link has to know of it.
+    /// What a link has to know of the library.
     pub traits: LibraryTraits,
 }
 
@@ -98,7 +98,7 @@ pub struct Scratch {
 
 /// A pipeline as it was captured.
 pub struct Captured<'a> {
-    /// Everything that decides it.
+    /// Everything that decides what the driver makes.
     pub recipe: Recipe<'a>,
     /// What has to be known of it where it is a library.
     pub traits: LibraryTraits,
@@ -113,18 +113,18 @@ unsafe fn owned_extensions<'a>(
     p_next: *const c_void,
     special: impl FnMut(&'a vk::BaseInStructure<'a>) -> Result<Special, Refusal>,
 ) -> Result<Vec<OwnedExtension>, Refusal> {
-    // SAFETY: the caller's contract.
+    // SAFETY: `p_next` is NULL or a valid chain; what is borrowed from it is copied before this call returns.
     let borrowed = unsafe { chain::scan(p_next, special) }?.plain;
     let owned = borrowed.iter().map(|e| OwnedExtension { s_type: e.s_type, members: e.members.0.to_vec() });
     Ok(owned.collect())
 }
 
-/// The same for a chain in which no structure with pointers belongs.
+/// [`owned_extensions`] of a chain in which no structure with pointers belongs.
 ///
 /// # Safety
 /// As [`chain::scan`].
 unsafe fn owned_plain(p_next: *const c_void) -> Result<Vec<OwnedExtension>, Refusal> {
-    // SAFETY: the caller's contract.
+    // SAFETY: `p_next` is NULL or a valid chain; the closure refuses special structures unread.
     unsafe { owned_extensions(p_next, |_| Ok(Special::Foreign)) }
 }
 

@@ -19,7 +19,7 @@ pub struct Parsed<'a> {
     pub bind_point: vk::PipelineBindPoint,
     /// The effective flags: those of VkPipelineCreateFlags2CreateInfoKHR replace the member (contract 3.4).
     pub flags: u64,
-    /// They stand in that structure.
+    /// Whether the flags are those of VkPipelineCreateFlags2CreateInfoKHR.
     pub flags2: bool,
     /// The subsets of state that the create info provides by itself; all of them where it is not of graphics.
     pub subsets: Subsets,
@@ -44,10 +44,10 @@ struct Chained<'a> {
 
 impl<'a> Chained<'a> {
     /// # Safety
-    /// The chain of a valid create info that lives for `'a`.
+    /// `p_next` is the chain of a valid create info that lives for `'a`.
     unsafe fn read(p_next: *const c_void) -> Chained<'a> {
         let mut found = Chained::default();
-        // SAFETY: the caller's contract.
+        // SAFETY: `p_next` is the valid chain of a create info that lives for `'a`.
         for node in unsafe { chain::walk(p_next) } {
             // SAFETY: `walk` yields valid structures that live as long as the chain, and the casts follow the sType.
             unsafe {
@@ -124,7 +124,7 @@ impl<'a> Parsed<'a> {
     }
 
     /// # Safety
-    /// Stages that may be read.
+    /// `stages` are valid stages of a create info whose stages may be read (contract 6).
     unsafe fn new(
         bind_point: vk::PipelineBindPoint,
         flags: vk::PipelineCreateFlags,
@@ -138,7 +138,7 @@ impl<'a> Parsed<'a> {
             subsets: Subsets::ALL,
             libraries: &[],
             stages,
-            // SAFETY: the caller's contract.
+            // SAFETY: `stages` are valid, and are read by the specification's rules in this pipeline (contract 6).
             naming: unsafe { Naming::of(stages) },
             feedback: chained.feedback,
         }
@@ -157,7 +157,7 @@ impl<'a> Parsed<'a> {
         self.has(FAIL_ON)
     }
 
-    /// The rest of the batch is left out where this pipeline is not made
+    /// Whether the later elements of the batch are left out where this pipeline is not made
     /// (VK_PIPELINE_CREATE_EARLY_RETURN_ON_FAILURE_BIT).
     pub fn returns_early(&self) -> bool {
         self.has(EARLY_RETURN)
@@ -183,19 +183,19 @@ impl<'a> Parsed<'a> {
         self.has(RETAINS | LOOKED_INTO)
     }
 
-    /// A library of libraries that links optimize again. RADV (Mesa 25.0.7) that finds one in a cache, its disk cache
-    /// too, dereferences NULL in such a link.
+    /// Whether the pipeline is a library of libraries that links optimize again. RADV (Mesa 25.0.7) that finds one in
+    /// a cache, its disk cache too, dereferences NULL in such a link.
     pub fn joins_retained(&self) -> bool {
         self.is_graphics() && self.is_library() && self.is_linked() && self.has(RETAINS)
     }
 
-    /// Neither does it have shaders of its own nor are those of its libraries optimized again.
+    /// Whether the create info has no shaders of its own, and those of its libraries are not optimized again.
     pub fn has_nothing_to_compile(&self) -> bool {
         self.is_graphics() && self.stages.is_empty() && !(self.is_linked() && self.has(OPTIMIZES_LINK))
     }
 
-    /// It links libraries and has no shaders of its own, neither optimized again nor to become a library: there is
-    /// nothing to compile, nobody will ask for its key, and it has to be instant.
+    /// Whether the create info links libraries and has no shaders of its own, neither optimized again nor to become a
+    /// library: there is nothing to compile, no request will ask for its key, and it has to be instant.
     pub fn is_fast_link(&self) -> bool {
         self.is_graphics() && !self.has(!PLAIN_LINK) && self.is_linked() && !self.subsets.shaders()
     }

@@ -62,14 +62,14 @@ pub struct Naming {
 }
 
 impl Naming {
-    /// Of these stages.
+    /// How these stages name their code.
     ///
     /// # Safety
     /// Valid stages of a create info whose stages may be read (contract 6).
     pub unsafe fn of(stages: &[vk::PipelineShaderStageCreateInfo<'_>]) -> Naming {
         let mut naming = Naming::default();
         for stage in stages {
-            // SAFETY: the caller's contract.
+            // SAFETY: `stage` is one of the valid stages, whose chain lives as long as the stage is borrowed.
             let Chained { inline, identifier } = unsafe { Chained::read(stage) };
             naming.lacks_code |= stage.module == vk::ShaderModule::null() && inline.is_none();
             naming.identifier_structure |= identifier.is_some();
@@ -86,7 +86,7 @@ pub unsafe fn named<'a>(stage: &vk::PipelineShaderStageCreateInfo<'a>) -> Option
     if stage.module != vk::ShaderModule::null() {
         return Some(Named::Module(stage.module));
     }
-    // SAFETY: the caller's contract.
+    // SAFETY: the stage is valid, and so is its chain, which lives for `'a`.
     let Chained { inline, identifier } = unsafe { Chained::read(stage) };
     if let Some(info) = inline {
         return Some(Named::Inline(info));
@@ -106,7 +106,7 @@ pub unsafe fn code<'a>(info: &vk::ShaderModuleCreateInfo<'a>) -> &'a [u8] {
     if info.code_size == 0 || info.p_code.is_null() {
         return &[];
     }
-    // SAFETY: the caller's contract; the size is not 0.
+    // SAFETY: pCode points to codeSize bytes (VUID-VkShaderModuleCreateInfo-pCode-parameter), and codeSize is not 0.
     unsafe { std::slice::from_raw_parts(info.p_code.cast(), info.code_size) }
 }
 
@@ -122,7 +122,7 @@ pub unsafe fn stage<'a>(
     inline: &mut InlineModules,
 ) -> Result<Stage<'a>, Refusal> {
     let mut mapped: SmallVec<[Mapping; 0]> = SmallVec::new();
-    // SAFETY: the caller's contract; the cast follows the sType.
+    // SAFETY: the chain of the valid stage lives for `'a`; the cast follows the sType.
     let extensions = unsafe {
         chain::scan(stage.p_next, |node| match node.s_type {
             vk::StructureType::SHADER_MODULE_CREATE_INFO => Ok(Special::Read),
@@ -134,7 +134,7 @@ pub unsafe fn stage<'a>(
             _ => Ok(Special::Foreign),
         })
     }?;
-    // SAFETY: the caller's contract.
+    // SAFETY: `stage` is a valid stage of a create info whose stages may be read (contract 6).
     let named = unsafe { named(stage) }.ok_or(Refusal::plain(BypassReason::UnknownObject))?;
     let code = match named {
         Named::Module(module) => Code::Module(objects.module(module)?),
@@ -167,11 +167,12 @@ pub unsafe fn stage<'a>(
 /// Specialization constants: only the bytes that an entry names are part of the pipeline.
 ///
 /// # Safety
-/// `info` is NULL or valid for `'a`.
+/// `info` is NULL or points to a VkSpecializationInfo that is valid for `'a`.
 pub unsafe fn specialization<'a>(
     info: *const vk::SpecializationInfo<'a>,
 ) -> Result<SmallVec<[(u32, Bytes<'a>); 4]>, Refusal> {
-    // SAFETY: the caller's contract.
+    // SAFETY: pSpecializationInfo is NULL or valid
+    // (VUID-VkPipelineShaderStageCreateInfo-pSpecializationInfo-parameter).
     let Some(info) = (unsafe { info.as_ref() }) else { return Ok(SmallVec::new()) };
     // SAFETY: pMapEntries is valid for mapEntryCount entries.
     let entries = unsafe { array(info.p_map_entries, info.map_entry_count) };

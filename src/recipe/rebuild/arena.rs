@@ -42,7 +42,7 @@ impl<I> Rebuilt<'_, I> {
 pub struct List<T> {
     /// How many elements.
     pub count: u32,
-    /// The first one.
+    /// The first element.
     pub pointer: *const T,
 }
 
@@ -170,7 +170,8 @@ impl Chain {
     /// # Safety
     /// `node` points to a structure that starts with sType and pNext and may be written to.
     pub unsafe fn link(&mut self, node: *mut vk::BaseOutStructure<'static>) {
-        // SAFETY: the caller's contract.
+        // SAFETY: `node` points to a writable structure that starts with sType and pNext (the caller's #
+        // Safety section).
         unsafe { (*node).p_next = self.0 };
         self.0 = node;
     }

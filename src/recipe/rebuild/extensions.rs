@@ -29,7 +29,7 @@ pub fn chain_plain(
     chain(arena, into, extensions, |_, _, flattened| Err(RebuildError::Structure(flattened.s_type)))
 }
 
-/// The same for the chain of an object.
+/// The plain structures of an object's chain; a recipe holds them as owned copies.
 pub fn chain_owned(
     arena: &mut Arena,
     chain: &mut Chain,

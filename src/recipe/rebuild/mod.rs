@@ -109,7 +109,7 @@ impl Limits {
 /// Why a create info could not be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RebuildError {
-    /// Of another version of the encoding.
+    /// The recipe has another version of the encoding.
     #[error("schema {0} is not that of this version")]
     Schema(u32),
     /// The caller does not have what the recipe names.
@@ -137,7 +137,7 @@ pub enum RebuildError {
     /// Parts that contradict each other.
     #[error("{0}")]
     Contradiction(&'static str),
-    /// There is no memory for it.
+    /// There is no memory for the create info.
     #[error("no memory")]
     Memory,
 }

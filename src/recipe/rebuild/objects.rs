@@ -42,7 +42,7 @@ pub fn sampler(
     Ok(Rebuilt::new(info, arena))
 }
 
-/// The same in somebody else's arena.
+/// [`sampler`] as a bare create info, whose chain is in the caller's arena.
 pub(super) fn sampler_info(
     arena: &mut Arena,
     sampler: &Sampler,

@@ -69,7 +69,7 @@ pub fn layout(
 
 /// The dynamic states, which are those that capture knows, sorted.
 pub fn dynamic(arena: &mut Arena, states: &[i32]) -> Result<(Dynamic, *const DynamicInfo), RebuildError> {
-    /// More than there are.
+    /// A limit above the number of dynamic states that exist.
     const MOST: usize = 128;
     let sorted = states.len() <= MOST && states.windows(2).all(|pair| pair[0] < pair[1]);
     ensure(sorted, "dynamic states that are not sorted")?;
@@ -88,7 +88,7 @@ pub fn dynamic(arena: &mut Arena, states: &[i32]) -> Result<(Dynamic, *const Dyn
 
 type DynamicInfo = vk::PipelineDynamicStateCreateInfo<'static>;
 
-/// One stage.
+/// The create info of one shader stage.
 pub fn stage<'a>(
     arena: &mut Arena,
     stage: &Stage<'_>,

@@ -11,7 +11,7 @@ pub struct Words<'a> {
 }
 
 impl<'a> Words<'a> {
-    /// Of this structure.
+    /// The words of this structure, from the first on.
     pub fn of(flattened: &'a Flattened) -> Words<'a> {
         Words { s_type: flattened.s_type, rest: &flattened.words }
     }

@@ -20,7 +20,7 @@ struct Gpu {
     device: wgpu::Device,
     queue: wgpu::Queue,
     cache: Option<wgpu::PipelineCache>,
-    /// In the calls that create pipelines.
+    /// The time spent in the calls that create pipelines.
     creating: Cell<Duration>,
 }
 

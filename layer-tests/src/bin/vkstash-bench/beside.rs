@@ -15,7 +15,7 @@ pub(crate) struct Beside {
 const STEPS: u64 = 4096;
 
 impl Beside {
-    /// So many threads.
+    /// Starts so many threads that compute beside the measured program.
     pub(crate) fn start(count: usize) -> Beside {
         let (is_over, turns) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let compute = || {
@@ -31,7 +31,7 @@ impl Beside {
         Beside { is_over, turns, threads }
     }
 
-    /// How much all of them have done.
+    /// How many turns all threads have done.
     pub(crate) fn turns(&self) -> u64 {
         self.turns.load(Ordering::Relaxed)
     }
@@ -40,7 +40,7 @@ impl Beside {
 impl Drop for Beside {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
-        // They cannot panic.
+        // The threads cannot panic.
         self.threads.drain(..).for_each(|thread| _ = thread.join());
     }
 }

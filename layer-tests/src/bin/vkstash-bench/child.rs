@@ -32,7 +32,7 @@ pub(crate) struct Runner {
     serial: Cell<usize>,
 }
 
-/// One child process.
+/// What one child process measured.
 pub(crate) struct Outcome {
     /// What the client measured.
     pub(crate) report: Report,

@@ -15,7 +15,7 @@ use crate::table::{Figure, Table};
 /// What an engine finds in a run.
 const RUNS: [&str; 3] = ["first run", "second run", "its own files lost"];
 
-/// With the layer, and without it. One element for each round.
+/// Times with the layer, and without it. One element for each round.
 type Pairs = [Vec<Spent>; 2];
 
 /// One table for a cold disk cache of the driver, and one for a warm one.
@@ -35,7 +35,7 @@ pub(crate) fn run(runner: &Runner, options: &Engines, rounds: usize) -> Result<V
         for round in 0..rounds {
             progress(&format!("{title} disk cache, round {} of {rounds}", round + 1));
             for (name, runs) in names.iter().zip(&mut measured) {
-                // Who comes first alternates, because the machine changes with time.
+                // The order alternates between rounds, because the machine changes with time.
                 let program = |layered| Program::new(runner, options, driver, disk, name, layered);
                 let programs = [program(true), program(false)];
                 for (at, pairs) in runs.iter_mut().enumerate() {

@@ -91,7 +91,7 @@ impl<'a> Environment<'a> {
         Self { background: true, ..self }
     }
 
-    /// This environment without it.
+    /// This environment without background work.
     pub(crate) fn without_background(self) -> Self {
         Self { background: false, ..self }
     }

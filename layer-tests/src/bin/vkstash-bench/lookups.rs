@@ -46,7 +46,7 @@ pub(crate) fn run(segments: &[u32], applications: u32, rounds: usize) -> Result<
         folder::copy(&base, &as_many.root)?;
         let subjects = [
             ("base", Subject { root: path(format!("empty-{count}")), base: Some(base), in_siblings: false }),
-            // In a base, where nobody rewrites segments meanwhile.
+            // The sibling's artifacts are in a base, where no writer rewrites segments meanwhile.
             (
                 "sibling",
                 Subject { root: path(format!("alone-{count}")), base: Some(beside), in_siblings: true },

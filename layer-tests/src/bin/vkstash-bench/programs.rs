@@ -36,7 +36,7 @@ impl Side {
     }
 }
 
-/// The same runs with and without the layer.
+/// Runs of one program, with and without the layer in turn.
 #[derive(Default)]
 struct Pairs {
     with: Side,
@@ -44,7 +44,7 @@ struct Pairs {
 }
 
 impl Pairs {
-    /// Both sides in milliseconds, and the ratio.
+    /// The times with and without the layer in milliseconds, and their ratio.
     fn cells(&self) -> [String; 2] {
         let cell = |with: &[f64], without: &[f64]| {
             let ratios: Vec<f64> = with.iter().zip(without).map(|(with, without)| with / without).collect();
@@ -56,18 +56,18 @@ impl Pairs {
     }
 }
 
-/// Everything of one program.
+/// The measurements of one program.
 #[derive(Default)]
 struct Measured {
     first: Pairs,
     settled: Pairs,
     lost: Pairs,
-    /// Of the settled runs: requests, and those of them that were ready.
+    /// For each of the settled runs the number of requests, and of requests whose pipeline was ready.
     requests: Vec<f64>,
     ready: Vec<f64>,
-    /// Why the others were not, in the last run.
+    /// Why the pipelines of the other requests were not ready, in the last run.
     reasons: String,
-    /// Compiled after the loss, with the layer.
+    /// Pipelines compiled after the loss of the driver's cache, with the layer.
     compiled: Vec<f64>,
     outputs: Vec<(bool, Vec<u8>)>,
 }
@@ -243,7 +243,7 @@ fn one_user(
     Ok(())
 }
 
-/// Who comes first alternates, because the machine changes with time.
+/// Runs both, with and without the layer. The order alternates between rounds, because the machine changes with time.
 fn both(
     round: usize,
     with: &mut User,
@@ -264,7 +264,7 @@ impl Measured {
         let [first, first_processor] = self.first.cells();
         let [later, later_processor] = self.settled.cells();
         let [lost, lost_processor] = self.lost.cells();
-        // Of what the loss costs without the layer.
+        // The share of the processor time that the loss of the driver's cache costs without the layer.
         let cold = median(&self.lost.without.processors);
         let warm = median(&self.settled.without.processors);
         let given_back = match cold - warm {

@@ -15,7 +15,7 @@ use crate::table::Figure;
 pub(crate) struct Habit {
     /// For the ids of figures.
     pub(crate) id: &'static str,
-    /// In words.
+    /// The habit in words.
     pub(crate) what: &'static str,
     /// The client's arguments.
     pub(crate) arguments: &'static [&'static str],
@@ -33,9 +33,9 @@ pub(crate) const SHARED: Habit =
 /// Every list has one element for each round; lists that need the layer are empty without it.
 #[derive(Default)]
 pub(crate) struct Measured {
-    /// Neither layer nor disk cache: every pipeline is compiled.
+    /// Runs with neither layer nor disk cache: every pipeline is compiled.
     pub(crate) bare: Vec<Outcome>,
-    /// The layer with an empty stash, no disk cache: every pipeline is compiled and recorded.
+    /// Runs with the layer, an empty stash and no disk cache: every pipeline is compiled and recorded.
     pub(crate) first: Vec<Outcome>,
     /// The layer with the stash of that run.
     pub(crate) second: Vec<Outcome>,

@@ -52,7 +52,7 @@ impl Side {
     }
 }
 
-/// The same runs with and without the layer.
+/// Runs of one client, with and without the layer in turn.
 #[derive(Default)]
 struct Pairs {
     with: Side,
@@ -79,7 +79,7 @@ impl Pairs {
     }
 }
 
-/// Everything of one habit at one pace.
+/// The measurements of one habit at one pace.
 #[derive(Default)]
 struct Measured {
     first: Pairs,
@@ -155,7 +155,7 @@ fn one_user(
     let beside = Beside::start(options.beside);
     let run = |environment: &Environment, arguments: &[String]| {
         let (before, began) = (beside.turns(), Instant::now());
-        // With the tool that the layer may start at the end.
+        // The measured time includes the tool that the layer may start at the end.
         let outcome = runner.run(environment, arguments)?;
         let turns = (beside.turns() - before) as f64;
         Ok((outcome, turns / (began.elapsed().as_secs_f64() * 1e3)))

@@ -20,9 +20,9 @@ pub(crate) enum Source<'a> {
     Null,
     /// One cache for all pipelines.
     One(&'a Cache<'a>),
-    /// An empty one for each pipeline; its data is read if `read`.
+    /// An empty cache for each pipeline; the cache's data is read if `read`.
     Fresh { read: bool },
-    /// One for each pipeline, loaded from the blob of the same index.
+    /// A cache for each pipeline, loaded from the blob of the same index.
     Blobs(&'a [Vec<u8>]),
 }
 

@@ -17,7 +17,7 @@ const BUFFERS: u32 = 16;
 /// Bytes of push constants that every pipeline has.
 const PUSH_CONSTANTS: u32 = 256;
 
-/// Everything that pipelines need.
+/// The device, and the objects that all pipelines need.
 pub(crate) struct Gpu {
     _entry: ash::Entry,
     instance: ash::Instance,

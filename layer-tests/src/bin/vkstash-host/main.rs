@@ -79,13 +79,13 @@ unsafe extern "C" {
     static environ: *const *mut c_char;
 }
 
-/// In the C library's place, for all libraries of this process.
+/// `getenv` in the place of the C library's, for all libraries of this process.
 ///
 /// # Safety
-/// A NULL-terminated name; nobody changes the environment meanwhile.
+/// `name` is a NULL-terminated string; nobody changes the environment meanwhile.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn getenv(name: *const c_char) -> *mut c_char {
-    // SAFETY: the caller's contract, and that of `environ`; the kernel writes 16 bytes at most.
+    // SAFETY: `name` is NULL-terminated, nobody changes `environ` meanwhile, and the kernel writes 16 bytes at most.
     unsafe {
         let name = CStr::from_ptr(name).to_bytes();
         let mut thread = [0; 16];
@@ -125,7 +125,7 @@ fn beside_workers() {
     make_all(&device);
 }
 
-/// Waits until somebody closes standard input.
+/// Waits until the parent closes standard input.
 extern "C" fn waits(_: *mut c_void) -> *mut c_void {
     let _ = std::io::stdin().read(&mut [0]);
     std::ptr::null_mut()

@@ -37,10 +37,11 @@ impl Dynamic {
     /// Reads the list; an empty one where there is none.
     ///
     /// # Safety
-    /// `info` is NULL or valid.
+    /// `info` is NULL or points to a valid VkPipelineDynamicStateCreateInfo.
     pub unsafe fn read(info: *const vk::PipelineDynamicStateCreateInfo<'_>) -> Result<Dynamic, Refusal> {
         let mut states = SmallVec::new();
-        // SAFETY: the caller's contract; the array is valid for its count; chains are scanned as such.
+        // SAFETY: `info` is NULL or valid; pDynamicStates has dynamicStateCount elements
+        // (VUID-VkPipelineDynamicStateCreateInfo-pDynamicStates-parameter), and the chain is valid.
         unsafe {
             if let Some(info) = info.as_ref() {
                 chain::scan_empty(info.p_next)?;

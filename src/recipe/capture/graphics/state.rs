@@ -58,7 +58,7 @@ pub unsafe fn input_assembly<'a>(
     info: *const vk::PipelineInputAssemblyStateCreateInfo<'a>,
     dynamic: &Dynamic,
 ) -> Result<Option<InputAssembly<'a>>, Refusal> {
-    // SAFETY: the caller's contract.
+    // SAFETY: pInputAssemblyState is NULL, which is only allowed where its state is dynamic (09031), or valid.
     let Some(info) = (unsafe { info.as_ref() }) else { return Ok(None) };
     Ok(Some(InputAssembly {
         flags: info.flags.as_raw(),
@@ -77,7 +77,8 @@ pub unsafe fn tessellation<'a>(
     info: *const vk::PipelineTessellationStateCreateInfo<'a>,
     dynamic: &Dynamic,
 ) -> Result<Option<Tessellation<'a>>, Refusal> {
-    // SAFETY: the caller's contract.
+    // SAFETY: pTessellationState is NULL, or valid because the pipeline has tessellation stages (09022); its
+    // sType is read first, because it may be another, smaller structure (contract 6).
     let Some(head) = (unsafe { info.cast::<vk::BaseInStructure<'_>>().as_ref() }) else { return Ok(None) };
     if head.s_type != vk::StructureType::PIPELINE_TESSELLATION_STATE_CREATE_INFO {
         // Programs pass something else, and smaller, where the state is dynamic (contract 6).
@@ -102,7 +103,7 @@ pub unsafe fn viewport<'a>(
     info: *const vk::PipelineViewportStateCreateInfo<'a>,
     dynamic: &Dynamic,
 ) -> Result<Option<Viewport<'a>>, Refusal> {
-    // SAFETY: the caller's contract.
+    // SAFETY: pViewportState is NULL, or valid because the pipeline does not discard (09024).
     let Some(info) = (unsafe { info.as_ref() }) else { return Ok(None) };
     let viewport_count = dynamic.unless(vk::DynamicState::VIEWPORT_WITH_COUNT, info.viewport_count);
     let scissor_count = dynamic.unless(vk::DynamicState::SCISSOR_WITH_COUNT, info.scissor_count);
@@ -139,7 +140,7 @@ pub unsafe fn rasterization<'a>(
     dynamic: &Dynamic,
 ) -> Result<Option<Rasterization<'a>>, Refusal> {
     use vk::DynamicState as D;
-    // SAFETY: the caller's contract.
+    // SAFETY: pRasterizationState is NULL or a valid structure (06601).
     let Some(info) = (unsafe { info.as_ref() }) else { return Ok(None) };
     let bias = [info.depth_bias_constant_factor, info.depth_bias_clamp, info.depth_bias_slope_factor]
         .map(|factor| dynamic.unless(D::DEPTH_BIAS, factor.to_bits()));
@@ -170,7 +171,7 @@ pub unsafe fn multisample<'a>(
     dynamic: &Dynamic,
 ) -> Result<Option<Multisample<'a>>, Refusal> {
     use vk::DynamicState as D;
-    // SAFETY: the caller's contract.
+    // SAFETY: pMultisampleState is NULL, or valid because the pipeline does not discard (09026).
     let Some(info) = (unsafe { info.as_ref() }) else { return Ok(None) };
     // The mask's length follows rasterizationSamples even where that is dynamic.
     let words = info.rasterization_samples.as_raw().div_ceil(32);
@@ -199,7 +200,7 @@ pub unsafe fn depth_stencil<'a>(
     dynamic: &Dynamic,
 ) -> Result<Option<DepthStencil<'a>>, Refusal> {
     use vk::DynamicState as D;
-    // SAFETY: the caller's contract.
+    // SAFETY: pDepthStencilState is NULL, or valid: no discard, and a depth or stencil attachment (09028, 09033).
     let Some(info) = (unsafe { info.as_ref() }) else { return Ok(None) };
     let face = |face: &vk::StencilOpState| {
         [
@@ -240,7 +241,7 @@ pub unsafe fn color_blend<'a>(
     advanced_blend: bool,
 ) -> Result<Option<ColorBlend<'a>>, Refusal> {
     use vk::DynamicState as D;
-    // SAFETY: the caller's contract.
+    // SAFETY: pColorBlendState is NULL, or valid: no discard, and a colour attachment (09030, 09037).
     let Some(info) = (unsafe { info.as_ref() }) else { return Ok(None) };
     let all_dynamic = dynamic.has(D::COLOR_BLEND_ENABLE_EXT)
         && dynamic.has(D::COLOR_BLEND_EQUATION_EXT)

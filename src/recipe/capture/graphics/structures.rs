@@ -18,7 +18,7 @@ type Node<'a> = vk::BaseInStructure<'a>;
 /// # Safety
 /// `T` belongs to the node's sType.
 unsafe fn cast<'a, T>(node: &'a Node<'a>) -> &'a T {
-    // SAFETY: the caller's contract.
+    // SAFETY: `T` is the structure of the node's sType, so it begins where the node does and lives as long.
     unsafe { &*(&raw const *node).cast() }
 }
 
@@ -171,11 +171,12 @@ pub unsafe fn color_blend(node: &Node<'_>, dynamic: &Dynamic) -> Result<Special,
 /// What decides which structures of a graphics create info's own chain are read.
 #[derive(Clone, Copy)]
 pub struct Reads {
-    /// The subsets that it provides.
+    /// The subsets that the create info provides.
     pub subsets: Subsets,
-    /// It does not discard: otherwise it has no fragment state (contract 6).
+    /// The pipeline does not discard: otherwise it has no fragment state (contract 6).
     pub shown: bool,
-    /// It is made for a render pass, so that formats and sample counts beside it are ignored (P:5668, P:5737).
+    /// The pipeline is made for a render pass, so that formats and sample counts beside it are ignored (P:5668,
+    /// P:5737).
     pub render_pass: bool,
 }
 

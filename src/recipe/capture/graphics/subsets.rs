@@ -11,7 +11,7 @@ pub struct Subsets(pub vk::GraphicsPipelineLibraryFlagsEXT);
 use vk::GraphicsPipelineLibraryFlagsEXT as Flags;
 
 impl Subsets {
-    /// Of a pipeline that is complete by itself.
+    /// The subsets of a pipeline that is complete by itself.
     pub const ALL: Subsets = Subsets(Flags::from_raw(
         Flags::VERTEX_INPUT_INTERFACE.as_raw()
             | Flags::PRE_RASTERIZATION_SHADERS.as_raw()
@@ -39,12 +39,12 @@ impl Subsets {
         self.0.contains(Flags::FRAGMENT_OUTPUT_INTERFACE)
     }
 
-    /// One of the two that read pStages.
+    /// Whether one of the two subsets is there that read pStages.
     pub fn shaders(self) -> bool {
         self.pre_rasterization() || self.fragment_shader()
     }
 
-    /// One of the two that concern fragments.
+    /// Whether one of the two subsets is there that concern fragments.
     pub fn fragment(self) -> bool {
         self.fragment_shader() || self.fragment_output()
     }

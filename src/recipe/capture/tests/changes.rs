@@ -107,12 +107,12 @@ impl Full {
     }
 }
 
-/// One change.
+/// A change of one member of a create info.
 pub struct Change {
     pub name: &'static str,
     /// Another value, whatever it was.
     pub make: fn(&mut Full),
-    /// Whether it makes another pipeline of this one.
+    /// Whether the change makes another pipeline of this one.
     pub matters: fn(&Full) -> bool,
 }
 

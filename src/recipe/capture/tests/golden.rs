@@ -12,7 +12,7 @@ use crate::recipe::capture::LibraryTraits;
 use vkstash_model::key;
 use vkstash_model::recipe::Recipe;
 
-/// One with structures of numbers and structures with pointers in several chains.
+/// A recipe with structures of numbers and structures with pointers in several chains.
 fn with_structures() -> Vec<u8> {
     let mut full = rich();
     let scalings = [vk::ViewportWScalingNV { xcoeff: 1.0, ycoeff: -2.0 }];

@@ -51,7 +51,7 @@ pub const STATES: &[D] = &[
     D::COLOR_BLEND_ADVANCED_EXT,
 ];
 
-/// One with something in every list.
+/// A pipeline with something in every list.
 pub fn rich() -> Full {
     let mut full = Full::default();
     full.tessellate();

@@ -21,7 +21,7 @@ use vkstash_store::format::record::Key;
 /// What capture is told about objects.
 #[derive(Clone, Debug)]
 pub struct Known {
-    /// Of every subpass.
+    /// The attachments that every subpass uses.
     pub subpass: SubpassUse,
     /// What every identifier stands for.
     pub pair: Option<Key>,

@@ -19,7 +19,7 @@ use vkstash_model::recipe::YcbcrConversion;
 /// A chain: captures what it belongs to.
 pub type Host = fn(*const c_void) -> Result<Vec<u8>, Refusal>;
 
-/// All of them.
+/// All structures that capture reads a chain of.
 pub const HOSTS: &[(&str, Host)] = &[
     ("compute", |chain| {
         of_compute(&vk::ComputePipelineCreateInfo { p_next: chain, ..compute_info() }).map(|c| c.0)
@@ -155,7 +155,7 @@ pub fn set_layout(chain: *const c_void, kind: vk::DescriptorType) -> Result<Vec<
     unsafe { objects::set_layout(&info, |_| Err(UNKNOWN)) }.map(|layout| layout.bytes())
 }
 
-/// Of two subpasses with an input attachment each, and two dependencies.
+/// A VkRenderPassCreateInfo with two subpasses, each with an input attachment, and two dependencies.
 fn old_render_pass(chain: *const c_void) -> Result<Vec<u8>, Refusal> {
     let inputs = [vk::AttachmentReference::default()];
     let subpasses = [vk::SubpassDescription::default().input_attachments(&inputs); 2];

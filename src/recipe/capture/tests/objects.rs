@@ -35,7 +35,7 @@ fn set_layouts_read_samplers_only_where_there_are_some() {
         .descriptor_type(vk::DescriptorType::SAMPLER)
         .immutable_samplers(&samplers)];
     let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&sampled);
-    // SAFETY: valid.
+    // SAFETY: `info` borrows its bindings, and `linear` has no chain.
     let described = unsafe {
         let linear = vk::SamplerCreateInfo::default().mag_filter(vk::Filter::LINEAR);
         objects::set_layout(&info, |_| {
@@ -67,7 +67,7 @@ fn every_word_of_a_sampler_and_of_a_conversion_separates() {
     }
     assert_all_differ(captures);
     let conversion = |info: &vk::SamplerYcbcrConversionCreateInfo<'_>| {
-        // SAFETY: valid.
+        // SAFETY: pNext of `info` is NULL, and all members behind it are numbers.
         unsafe { objects::conversion(info) }.map(|conversion| conversion.bytes())
     };
     let mut captures = vec![("nothing".to_owned(), conversion(&Default::default()))];
@@ -78,7 +78,7 @@ fn every_word_of_a_sampler_and_of_a_conversion_separates() {
 }
 
 fn of_sampler(info: &vk::SamplerCreateInfo<'_>) -> Result<Vec<u8>, Refusal> {
-    // SAFETY: valid.
+    // SAFETY: pNext of `info` is NULL, and the members behind it are numbers or a handle that is not followed.
     unsafe { objects::sampler(info, converted) }.map(|sampler| sampler.bytes())
 }
 
@@ -89,7 +89,7 @@ fn every_part_of_a_binding_separates() {
         let info = vk::DescriptorSetLayoutCreateInfo::default()
             .bindings(&bindings)
             .flags(vk::DescriptorSetLayoutCreateFlags::from_raw(flags));
-        // SAFETY: valid.
+        // SAFETY: `info` borrows `bindings`, which live until the call returns.
         let layout = unsafe {
             objects::set_layout(&info, |sampler| {
                 let key = named(sampler)?;
@@ -136,7 +136,8 @@ fn every_part_of_a_pipeline_layout_separates_and_the_order_of_ranges_does_not() 
             p_push_constant_ranges: super::fence::place(&ranges),
             ..Default::default()
         };
-        // SAFETY: valid. A set of no bindings that is named by its flags.
+        // SAFETY: both arrays lie in memory that `place` keeps, with their true counts. The set layouts have no
+        // bindings, and their flags name them.
         let layout = unsafe {
             objects::pipeline_layout(&*place_one(info), |set| {
                 let flags = u32::from(named(set)?[0]);

@@ -78,7 +78,7 @@ impl Pass {
             p_correlated_view_masks: place(&[p.correlated]),
             ..Default::default()
         };
-        // SAFETY: valid.
+        // SAFETY: the create info's arrays are those that `place` keeps, with their true counts.
         unsafe { render_pass::render_pass2(&info) }.unwrap().bytes()
     }
 }

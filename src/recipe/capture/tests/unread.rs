@@ -94,7 +94,7 @@ fn rasterization_and_viewports() {
     for full in [discarding(rich()), discarding(Full::library(Subset::PRE_RASTERIZATION_SHADERS))] {
         assert_unread(&full, |info, p| info.p_viewport_state = p.cast());
     }
-    // Which arrays, and whether their counts count.
+    // The arrays that a state makes unread, and whether their counts count.
     for (state, count_matters) in [(D::VIEWPORT, true), (D::VIEWPORT_WITH_COUNT, false)] {
         let of = |viewport_count| {
             full_with(|f| {
@@ -184,7 +184,7 @@ fn blend_attachments_where_all_of_them_is_dynamic() {
     let four = [three[0], three[1], three[2], D::COLOR_BLEND_ADVANCED_EXT];
     assert_eq!(of(&three, false, forbidden()), of(&three, false, ones()));
     assert_eq!(of(&four, true, forbidden()), of(&four, true, ones()));
-    // With advanced blending three are not enough: then the array is read.
+    // With advanced blending three dynamic states do not cover the attachments: the array is read.
     let attachment =
         vk::PipelineColorBlendAttachmentState { color_blend_op: vk::BlendOp::MAX, ..Default::default() };
     assert_ne!(of(&three, true, place_one(attachment)), of(&three, true, place(&[Default::default()])));

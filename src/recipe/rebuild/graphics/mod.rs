@@ -146,7 +146,7 @@ pub fn graphics<'a>(
     Ok((Rebuilt::new(info, arena), traits))
 }
 
-/// With all of these dynamic there may be no rasterization state (06601).
+/// If all of these states are dynamic there may be no rasterization state (06601).
 pub(super) const WITHOUT_RASTERIZATION: [D; 8] = [
     D::DEPTH_CLAMP_ENABLE_EXT,
     D::RASTERIZER_DISCARD_ENABLE,
@@ -158,13 +158,13 @@ pub(super) const WITHOUT_RASTERIZATION: [D; 8] = [
     D::LINE_WIDTH,
 ];
 
-/// With all of these dynamic there may be no multisample state (09026). Alpha to one may be static where its feature
-/// is off.
+/// If all of these states are dynamic there may be no multisample state (09026). Alpha to one may be static where its
+/// feature is off.
 pub(super) const WITHOUT_MULTISAMPLE: [D; 3] =
     [D::RASTERIZATION_SAMPLES_EXT, D::SAMPLE_MASK_EXT, D::ALPHA_TO_COVERAGE_ENABLE_EXT];
 
-/// With all of these dynamic there may be no depth and stencil state (09028). Depth bounds may be static where their
-/// feature is off.
+/// If all of these states are dynamic there may be no depth and stencil state (09028). Depth bounds may be static
+/// where their feature is off.
 pub(super) const WITHOUT_DEPTH_STENCIL: [D; 6] = [
     D::DEPTH_TEST_ENABLE,
     D::DEPTH_WRITE_ENABLE,
@@ -174,8 +174,8 @@ pub(super) const WITHOUT_DEPTH_STENCIL: [D; 6] = [
     D::STENCIL_OP,
 ];
 
-/// With all of these dynamic there may be no blend state (09030). The logical operation may be static where its
-/// feature is off.
+/// If all of these states are dynamic there may be no blend state (09030). The logical operation may be static where
+/// its feature is off.
 pub(super) const WITHOUT_COLOR_BLEND: [D; 5] = [
     D::LOGIC_OP_ENABLE_EXT,
     D::COLOR_BLEND_ENABLE_EXT,

@@ -23,7 +23,7 @@ use vkstash_model::recipe::{
     Attachment, Pipeline, PipelineLayout, Recipe, RenderPass, Sampler, SetLayout, YcbcrConversion,
 };
 
-/// Hides nothing.
+/// Limits that hide nothing.
 pub const UNLIMITED: Limits = Limits {
     viewports: u32::MAX,
     vertex_bindings: u32::MAX,
@@ -174,7 +174,7 @@ pub fn round_trip(
     })
 }
 
-/// Whether a recipe of the tests is one that nobody can rebuild.
+/// Whether a recipe of the tests cannot be rebuilt by design.
 fn is_expected(recipe: &Recipe<'_>, error: RebuildError) -> bool {
     match &recipe.pipeline {
         Pipeline::Compute(compute) => compute.flags & DERIVATIVE != 0 && error == RebuildError::Derivative,

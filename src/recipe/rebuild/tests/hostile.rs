@@ -18,7 +18,7 @@ use vkstash_model::key;
 use vkstash_model::newer;
 use vkstash_model::recipe::*;
 
-/// Those of lavapipe.
+/// The device limits of lavapipe.
 const LIMITS: Limits = Limits {
     viewports: 16,
     vertex_bindings: 32,

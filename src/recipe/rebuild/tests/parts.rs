@@ -172,7 +172,7 @@ fn passes() -> impl Strategy<Value = RenderPass> {
     })
 }
 
-/// With groups whose shaders are there.
+/// `rays` with groups whose shaders are among its stages.
 pub fn among_its_stages(mut rays: Rays) -> Rays {
     let count = rays.stages.len() as u32 + 1;
     let fit = |shader: u32| if shader % count + 1 == count { vk::SHADER_UNUSED_KHR } else { shader % count };

@@ -31,11 +31,11 @@ impl Info {
     }
 }
 
-/// One pipeline.
+/// One pipeline whose capture is measured.
 pub(crate) struct Case {
     /// For the ids of figures.
     pub(crate) id: &'static str,
-    /// In words.
+    /// The pipeline in words.
     pub(crate) what: &'static str,
     pub(crate) info: Info,
 }
@@ -48,7 +48,7 @@ pub(crate) const LIBRARIES: [Subset; 4] = [
     Subset::FRAGMENT_OUTPUT_INTERFACE,
 ];
 
-/// All of them.
+/// All cases.
 pub(crate) fn all() -> Vec<Case> {
     let case = |id, what, info| Case { id, what, info };
     vec![
@@ -167,7 +167,7 @@ fn with_render_pass() -> vk::GraphicsPipelineCreateInfo<'static> {
         .render_pass(vk::RenderPass::from_raw(1))
 }
 
-/// In the order of translators: by extension, not by number.
+/// Dynamic states in the order in which translators list them: by extension, not by number.
 const TRANSLATORS: [D; 29] = [
     D::VIEWPORT_WITH_COUNT,
     D::SCISSOR_WITH_COUNT,
@@ -262,7 +262,7 @@ fn library() -> vk::GraphicsPipelineCreateInfo<'static> {
     info
 }
 
-/// All state comes from the libraries.
+/// A pipeline that is linked of libraries alone, from which all its state comes.
 fn link() -> vk::GraphicsPipelineCreateInfo<'static> {
     let libraries = keep_all((1..=LIBRARIES.len() as u64).map(vk::Pipeline::from_raw).collect());
     let mut flags = flags2(vk::PipelineCreateFlags::LINK_TIME_OPTIMIZATION_EXT);

@@ -45,7 +45,7 @@ fn map<T>(object: impl Fn(u64) -> T) -> Map<T> {
 }
 
 impl Live {
-    /// All objects. `libraries`: the subsets of the first pipelines, which are libraries.
+    /// The live objects of all cases. `libraries`: the subsets of the first pipelines, which are libraries.
     pub(crate) fn new(libraries: &[vk::GraphicsPipelineLibraryFlagsEXT]) -> Live {
         let uses = SubpassUse { color: true, depth_stencil: true };
         let library = |handle: u64| {

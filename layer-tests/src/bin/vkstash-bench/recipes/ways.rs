@@ -13,10 +13,10 @@ const HEADS: usize = 9;
 /// The compression level for recipes.
 const LEVEL: i32 = 19;
 
-/// One way.
+/// One way to compress recipes.
 pub(super) struct Way {
     pub(super) name: &'static str,
-    /// None: the store's own codec.
+    /// None: the store's own codec compresses.
     zstd: Option<Zstd>,
     out: Vec<u8>,
 }

@@ -89,7 +89,7 @@ fn row(driver: Driver, home: &Home, folder: &Path, class: Class, toggled: Toggle
     Ok(Row { device, text: text_of(class, toggled, &cases) })
 }
 
-/// Nothing is toggled in the first case.
+/// A row's text. The first case is the control: nothing is toggled in it.
 fn text_of(class: Class, toggled: Toggled, cases: &[Case]) -> String {
     let Some((control, cases)) = cases.split_first() else { return String::new() };
     if control.answer != Answer::Taken {

@@ -55,7 +55,7 @@ pub(crate) struct Case {
 pub(crate) enum Answer {
     Taken,
     Refused,
-    /// It has the pipeline without being offered it, so nothing is known.
+    /// The driver has the pipeline without being offered the artifact, so the case tells nothing.
     Known,
     NoDevice,
     /// Creating pipelines fails, or the process died.
