@@ -215,66 +215,35 @@ impl Build<'_> {
         taken: &mut Taken,
     ) -> Result<(), BuildError> {
         let place = names::in_inbox(application, sha256);
-        let folder = self.working.path().to_owned();
         let segment =
             Segment { sha256: *sha256, bytes, content: Content::Portable, age: self.request.now * 1000 };
-        let fetched = match (SMALLEST_SEGMENT..=LARGEST_SEGMENT).contains(&bytes) {
-            true => {
-                let progress = self.progress.as_ref();
-                fetch::fetch(self.bucket, &place, &segment, &folder, &self.rate, progress).await
-            }
-            false => Err(FetchError::Wrong(*sha256)),
-        };
-        let refused = match fetched {
+        let verdict = match self.fetch(&place, &segment).await {
             Ok(file) => {
                 self.in_vain = 0;
-                let (at, name) = (folder.clone(), file.clone());
-                // Elsewhere, so that a signal or the end of the time are noticed.
-                let verified =
-                    tokio::task::spawn_blocking(move || segment::verify(&at, &name, None, segment::MOST_RAW));
-                match verified.await.map_err(io::Error::other)? {
-                    Ok(verified) if verified.raw_bytes > left.raw_bytes => {
-                        self.has_more = true;
-                        fs::remove_file(folder.join(file))?;
-                        return Ok(());
-                    }
-                    Ok(verified) => {
-                        let part = folder.join(application).join("portable");
-                        fs::create_dir_all(&part)?;
-                        fs::rename(folder.join(file), part.join(names::file(segment.age, sha256)))?;
-                        left.objects -= 1;
-                        left.bytes -= bytes;
-                        left.raw_bytes -= verified.raw_bytes;
-                        None
-                    }
-                    Err(error) => {
-                        fs::remove_file(folder.join(file))?;
-                        // What this machine cannot read may be good.
-                        Some(error.unread().map_or_else(Ok, Err)?.to_string())
-                    }
-                }
+                self.verify(application, &segment, file, left).await?
             }
             // Another builder was faster.
-            Err(FetchError::Store(BucketError::Missing(_))) => return Ok(()),
+            Err(FetchError::Store(BucketError::Missing(_))) => Verdict::Left,
             Err(FetchError::Store(error)) => {
                 self.in_vain += 1;
                 if self.in_vain >= MOST_IN_VAIN {
                     return Err(error.into());
                 }
                 self.progress.line(&format!("{application}: {sha256} in the inbox cannot be had: {error}"));
-                return Ok(());
+                Verdict::Left
             }
             Err(FetchError::Disk { source, .. }) => return Err(source.into()),
-            Err(error @ FetchError::Wrong(_)) => Some(error.to_string()),
+            Err(error @ FetchError::Wrong(_)) => Verdict::Refused(error.to_string()),
         };
-        match refused {
-            None => {
+        match verdict {
+            Verdict::Left => {}
+            Verdict::Taken => {
                 taken.objects.push(place);
                 if taken.applications.last().is_none_or(|last| last != application) {
                     taken.applications.push(application.to_owned());
                 }
             }
-            Some(reason) => {
+            Verdict::Refused(reason) => {
                 self.progress.line(&format!("{application}: {sha256} in the inbox is removed: {reason}"));
                 self.bucket.delete(&place).await?;
                 taken.refused += 1;
@@ -282,6 +251,61 @@ impl Build<'_> {
         }
         Ok(())
     }
+
+    /// Fetches an object whose length is possible. Returns the name of the file.
+    async fn fetch(&self, place: &Place, segment: &Segment) -> Result<String, FetchError> {
+        if !(SMALLEST_SEGMENT..=LARGEST_SEGMENT).contains(&segment.bytes) {
+            return Err(FetchError::Wrong(segment.sha256));
+        }
+        let (folder, progress) = (self.working.path(), self.progress.as_ref());
+        fetch::fetch(self.bucket, place, segment, folder, &self.rate, progress).await
+    }
+
+    /// Verifies a fetched file, and puts it where it is imported from if it is good and its share has room for it.
+    async fn verify(
+        &mut self,
+        application: &str,
+        segment: &Segment,
+        file: String,
+        left: &mut Budget,
+    ) -> Result<Verdict, BuildError> {
+        let folder = self.working.path().to_owned();
+        let (at, name) = (folder.clone(), file.clone());
+        // Elsewhere, so that a signal or the end of the time are noticed.
+        let verified =
+            tokio::task::spawn_blocking(move || segment::verify(&at, &name, None, segment::MOST_RAW));
+        match verified.await.map_err(io::Error::other)? {
+            Ok(verified) if verified.raw_bytes > left.raw_bytes => {
+                self.has_more = true;
+                fs::remove_file(folder.join(file))?;
+                Ok(Verdict::Left)
+            }
+            Ok(verified) => {
+                let part = folder.join(application).join("portable");
+                fs::create_dir_all(&part)?;
+                let name = names::file(segment.age, &segment.sha256);
+                fs::rename(folder.join(file), part.join(name))?;
+                left.objects -= 1;
+                left.bytes -= segment.bytes;
+                left.raw_bytes -= verified.raw_bytes;
+                Ok(Verdict::Taken)
+            }
+            Err(error) => {
+                fs::remove_file(folder.join(file))?;
+                // What this machine cannot read may be good.
+                Ok(Verdict::Refused(error.unread().map_or_else(Ok, Err)?.to_string()))
+            }
+        }
+    }
+}
+
+/// What becomes of an object in the inbox.
+enum Verdict {
+    Taken,
+    /// It stays there, or is gone already.
+    Left,
+    /// It is removed, for this reason.
+    Refused(String),
 }
 
 /// Imports these parts of a stash into another one.

@@ -83,66 +83,86 @@ pub(crate) fn gather(
     request: &Request<'_>,
     folder: &Path,
 ) -> io::Result<Gathered> {
-    let target = request.device.map_or(Target::Portable, |header| Target::Device(header.short_digest()));
     let made = Stash::open_patiently(folder, request.app).map_err(io::Error::other)?;
-    let part_of = |stash: &Arc<Stash>| match request.device {
-        Some(header) => stash.device(header).map_err(io::Error::other),
-        None => Ok(stash.portable().clone()),
-    };
-    let mut sink = Sink {
-        part: part_of(&made)?,
-        stash: made.clone(),
-        waiting: 0,
-        open: 0,
-        queued: 0,
-        taken: HashSet::new(),
-        failed: false,
-    };
-    let kinds: &[Kind] = if request.device.is_some() { &OF_DEVICES } else { &PORTABLE };
+    let mut sink = Sink::new(&made, request)?;
     if let Some(stash) = stash {
-        let part = part_of(stash)?;
-        let mut bad = HashSet::new();
-        if request.device.is_some() {
-            part.for_each(Kind::CrashCount, &mut |key, payload| {
-                if payload.first().is_some_and(|count| *count >= CRASH_LIMIT) {
-                    bad.insert(*key);
-                }
-            });
-        }
-        let is_new = |kind: Kind, key: &Key| !request.known.contains(&(kind, *key)) && !bad.contains(key);
-        for kind in kinds {
-            part.for_each(*kind, &mut |key, payload| {
-                if is_new(*kind, key) {
-                    sink.put(*kind, key, payload);
-                }
-            });
-        }
-        if request.device.is_some() {
-            let mut same = Vec::new();
-            part.for_each(Kind::Same, &mut |key, _| same.push(*key));
-            let mut payload = Vec::new();
-            for key in same.iter().filter(|key| is_new(Kind::Artifact, key)) {
-                if part.read(Kind::Artifact, key, &mut payload) {
-                    sink.put(Kind::Artifact, key, &payload);
-                }
-            }
-        } else if request.uses {
-            part.for_each(Kind::Use, &mut |key, payload| {
-                if *key != FORGOTTEN && is_new(Kind::Use, key) {
-                    sink.put(Kind::Use, key, payload);
-                }
-            });
-        }
-        check_read(&part)?;
+        add_stash(stash, request, &mut sink)?;
     }
-    let mut same = Vec::new();
+    let mut references = Vec::new();
     for (_, path) in request.replaced {
-        same.extend(add(path, request, kinds, &mut sink)?);
+        references.extend(add(path, request, &mut sink)?);
     }
-    // Artifacts whose data no segment has: nobody can use them.
+    let dangling = add_references(references, &mut sink)?;
+    let taken = sink.finish()?;
+    // Seals the last segment.
+    drop(made);
+    let target = request.device.map_or(Target::Portable, |header| Target::Device(header.short_digest()));
+    let part = folder.join(&request.app.folder).join(target.folder());
+    let found = new_segments(&part, request.device)?;
+    let written = all_written(&taken, &found)?;
+    check_replaced(request, &written, &dangling)?;
+    let replaced = request.replaced.iter().map(|(digest, _)| *digest).collect();
+    Ok(Gathered { made: found, replaced })
+}
+
+impl Request<'_> {
+    /// The kinds of records that travel.
+    fn kinds(&self) -> &'static [Kind] {
+        if self.device.is_some() { &OF_DEVICES } else { &PORTABLE }
+    }
+
+    /// The part of a stash.
+    fn part_of(&self, stash: &Arc<Stash>) -> io::Result<Arc<Part>> {
+        match self.device {
+            Some(header) => stash.device(header).map_err(io::Error::other),
+            None => Ok(stash.portable().clone()),
+        }
+    }
+}
+
+/// Adds what a stash has.
+fn add_stash(stash: &Arc<Stash>, request: &Request<'_>, sink: &mut Sink) -> io::Result<()> {
+    let part = request.part_of(stash)?;
+    let mut bad = HashSet::new();
+    if request.device.is_some() {
+        part.for_each(Kind::CrashCount, &mut |key, payload| {
+            if payload.first().is_some_and(|count| *count >= CRASH_LIMIT) {
+                bad.insert(*key);
+            }
+        });
+    }
+    let is_new = |kind: Kind, key: &Key| !request.known.contains(&(kind, *key)) && !bad.contains(key);
+    for kind in request.kinds() {
+        part.for_each(*kind, &mut |key, payload| {
+            if is_new(*kind, key) {
+                sink.put(*kind, key, payload);
+            }
+        });
+    }
+    if request.device.is_some() {
+        let mut same = Vec::new();
+        part.for_each(Kind::Same, &mut |key, _| same.push(*key));
+        let mut payload = Vec::new();
+        for key in same.iter().filter(|key| is_new(Kind::Artifact, key)) {
+            if part.read(Kind::Artifact, key, &mut payload) {
+                sink.put(Kind::Artifact, key, &payload);
+            }
+        }
+    } else if request.uses {
+        part.for_each(Kind::Use, &mut |key, payload| {
+            if *key != FORGOTTEN && is_new(Kind::Use, key) {
+                sink.put(Kind::Use, key, payload);
+            }
+        });
+    }
+    check_read(&part)
+}
+
+/// Adds the artifacts that these references lead to. Returns those whose data no segment has: nobody can use them.
+fn add_references(references: Vec<(Key, Same)>, sink: &mut Sink) -> io::Result<HashSet<Key>> {
     let mut dangling = HashSet::new();
     let mut payload = Vec::new();
-    for (key, same) in same {
+    for (key, same) in references {
         let is_there = sink.taken.contains(&(Kind::Artifact, same.target));
         if is_there && !sink.part.read(Kind::Artifact, &same.target, &mut payload) {
             return Err(io::Error::other("the new segments cannot be read"));
@@ -153,38 +173,39 @@ pub(crate) fn gather(
             dangling.insert(key);
         }
     }
-    sink.settle();
-    let failed = sink.failed;
-    let taken = std::mem::take(&mut sink.taken);
-    drop(sink);
-    // Seals the last segment.
-    drop(made);
-    if failed {
-        return Err(io::Error::other("the new segments cannot be written"));
-    }
-    let part = folder.join(&request.app.folder).join(target.folder());
-    let files = names_in(&part).into_iter().filter(|name| name.ends_with(".vks"));
+    Ok(dangling)
+}
+
+/// The segments of a part that have records.
+fn new_segments(part: &Path, device: Option<&DeviceHeader>) -> io::Result<Vec<New>> {
     let mut found = Vec::new();
-    for name in files {
-        let new = new(&part, &name, request.device)?;
+    for name in names_in(part).into_iter().filter(|name| name.ends_with(".vks")) {
+        let new = new(part, &name, device)?;
         if !new.keys.is_empty() {
             found.push(new);
         }
     }
-    let written = all_written(&taken, &found)?;
-    // What is replaced was read record by record; its list of keys says whether all of it was taken.
+    Ok(found)
+}
+
+/// What is replaced was read record by record; its list of keys says whether all of it was written, but for the
+/// `dangling` artifacts.
+fn check_replaced(
+    request: &Request<'_>,
+    written: &HashSet<(Kind, Key)>,
+    dangling: &HashSet<Key>,
+) -> io::Result<()> {
+    let travels = |key: &&(Kind, Key)| {
+        request.kinds().contains(&key.0) && (key.0 != Kind::Artifact || !dangling.contains(&key.1))
+    };
     for (digest, path) in request.replaced {
         let (folder, name) = (path.parent().unwrap_or(path), path.file_name().unwrap_or_default());
         let keys = keys_of(folder, &name.to_string_lossy(), request.device)?;
-        let travels = |key: &&(Kind, Key)| {
-            kinds.contains(&key.0) && (key.0 != Kind::Artifact || !dangling.contains(&key.1))
-        };
         if !keys.iter().filter(travels).all(|key| written.contains(key)) {
             return Err(io::Error::other(format!("the new segments lack records of segment {digest}")));
         }
     }
-    let replaced = request.replaced.iter().map(|(digest, _)| *digest).collect();
-    Ok(Gathered { made: found, replaced })
+    Ok(())
 }
 
 /// What could not be read is not what a part lacks: nobody signs for less than it has.
@@ -207,14 +228,14 @@ fn all_written(taken: &HashSet<(Kind, Key)>, found: &[New]) -> io::Result<HashSe
 }
 
 /// Adds what a verified segment has. Returns the references in it: what they lead to may come later.
-fn add(path: &Path, request: &Request<'_>, kinds: &[Kind], sink: &mut Sink) -> io::Result<Vec<(Key, Same)>> {
+fn add(path: &Path, request: &Request<'_>, sink: &mut Sink) -> io::Result<Vec<(Key, Same)>> {
     let (folder, name) = (path.parent().unwrap_or(path), path.file_name().unwrap_or_default());
     let segment = Strict::open(folder, &name.to_string_lossy(), request.device).map_err(io::Error::other)?;
     let mut references = Vec::new();
     let read = segment.for_each(&mut |kind, key, payload| {
         if kind == Kind::Same {
             references.extend(Same::decode(payload).map(|same| (*key, same)));
-        } else if kinds.contains(&kind) && !request.known.contains(&(kind, *key)) {
+        } else if request.kinds().contains(&kind) && !request.known.contains(&(kind, *key)) {
             sink.put(kind, key, payload);
         }
         true
@@ -268,6 +289,11 @@ struct Sink {
 }
 
 impl Sink {
+    fn new(stash: &Arc<Stash>, request: &Request<'_>) -> io::Result<Sink> {
+        let (part, stash) = (request.part_of(stash)?, stash.clone());
+        Ok(Sink { stash, part, waiting: 0, open: 0, queued: 0, taken: HashSet::new(), failed: false })
+    }
+
     fn put(&mut self, kind: Kind, key: &Key, payload: &[u8]) {
         if self.failed || !self.taken.insert((kind, *key)) {
             return;
@@ -299,6 +325,15 @@ impl Sink {
         }
         if self.open > SEGMENT {
             self.open = 0;
+        }
+    }
+
+    /// The records that were written, all of them.
+    fn finish(mut self) -> io::Result<HashSet<(Kind, Key)>> {
+        self.settle();
+        match self.failed {
+            false => Ok(self.taken),
+            true => Err(io::Error::other("the new segments cannot be written")),
         }
     }
 }

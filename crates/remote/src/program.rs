@@ -13,6 +13,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use vkstash_model::variables;
 
 use vkstash_store::base::text::is_printable;
+use vkstash_store::format::device::DeviceHeader;
 use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 
 use crate::bucket::{self, Bucket};
@@ -318,37 +319,16 @@ fn pull(args: &PullArgs) -> Result<Option<Failure>, End> {
     } else {
         choose(&found, &args.applications)
     };
-    let program = program.as_ref();
-    let may_be = |folder: &str| program.is_some_and(|program| program.may_be(folder));
-    let is_known = chosen.iter().any(|info| may_be(&info.folder));
+    let may_be =
+        |info: &&ApplicationInfo| program.as_ref().is_some_and(|program| program.may_be(&info.folder));
+    let is_known = chosen.iter().any(may_be);
     if is_known {
-        chosen.retain(|info| may_be(&info.folder));
+        chosen.retain(may_be);
     }
-    let headers = |info: &ApplicationInfo| {
-        let devices = info.parts.iter().filter_map(|part| part.device.clone());
-        if args.all_devices { Vec::new() } else { devices.collect() }
-    };
-    let mut applications: Vec<_> = chosen.iter().map(|info| (info.folder.clone(), headers(info))).collect();
-    for name in &args.applications {
-        // What only the store has is named by its folder.
-        if names::application(name).is_some() && !applications.iter().any(|(known, _)| known == name) {
-            applications.push((name.clone(), Vec::new()));
-        }
-    }
-    if let Some(name) = args
-        .applications
-        .iter()
-        .find(|name| !applications.iter().any(|(folder, _)| folder == *name || display(folder) == **name))
-    {
-        return Err(End::local(format!(
-            "the stash has no application {name:?}; one that only the store has is named by its folder"
-        )));
-    }
-    let all = args.all || (args.applications.is_empty() && found.is_empty());
     let mut request = pull::Request {
-        applications,
+        applications: with_devices(args, &chosen)?,
         kept: args.applications.is_empty() && args.command.is_empty(),
-        all,
+        all: args.all || (args.applications.is_empty() && found.is_empty()),
         rate: args.max_rate,
         patience: Duration::from_secs(args.store.waits.deadline.unwrap_or(600)),
         now: now(),
@@ -361,18 +341,8 @@ fn pull(args: &PullArgs) -> Result<Option<Failure>, End> {
         let mut gpus = None;
         if !args.command.is_empty() && !args.all_devices {
             gpus = machine::gpus(Path::new("/sys/bus/pci/devices"));
-            if !is_known && program.is_some() {
-                let folders = match bucket.folders(&names::manifests()).await {
-                    // Servers of plain files have no lists.
-                    Err(_) if !request.applications.is_empty() => Vec::new(),
-                    folders => folders.map_err(PullError::Store)?,
-                };
-                let of_program: Vec<_> = folders.into_iter().filter(|folder| may_be(folder)).collect();
-                if !of_program.is_empty() {
-                    request.all = false;
-                    request.applications =
-                        of_program.into_iter().map(|folder| (folder, Vec::new())).collect();
-                }
+            if let Some(program) = program.filter(|_| !is_known) {
+                restrict(&mut request, &program, &bucket).await?;
             }
         }
         Ok(pull::pull_for(&bucket, &home, &trust, &request, gpus.as_deref(), told).await?)
@@ -382,19 +352,64 @@ fn pull(args: &PullArgs) -> Result<Option<Failure>, End> {
     // What went wrong was said.
     let is_said = pulled.updated == 0 && !pulled.failures.is_empty();
     if !args.store.waits.quiet && !is_said {
-        let text = match (pulled.updated, pulled.asked) {
-            (_, 0) => "the store has nothing that was asked for".to_owned(),
-            (0, _) => "nothing new".to_owned(),
-            (updated, _) => format!(
-                "{updated} applications updated: {} segments with {} records, {}",
-                pulled.segments,
-                pulled.records,
-                size(pulled.bytes)
-            ),
-        };
-        eprint_line(&text);
+        eprint_line(&summary(&pulled));
     }
     Ok(pulled.failures.into_iter().max())
+}
+
+/// The applications to ask for, with their devices: those that were chosen of the stash, and those that only the store
+/// has.
+fn with_devices(
+    args: &PullArgs,
+    chosen: &[&ApplicationInfo],
+) -> Result<Vec<(String, Vec<DeviceHeader>)>, End> {
+    let headers = |info: &ApplicationInfo| {
+        let devices = info.parts.iter().filter_map(|part| part.device.clone());
+        if args.all_devices { Vec::new() } else { devices.collect() }
+    };
+    let mut applications: Vec<_> = chosen.iter().map(|info| (info.folder.clone(), headers(info))).collect();
+    for name in &args.applications {
+        // What only the store has is named by its folder.
+        if names::application(name).is_some() && !applications.iter().any(|(known, _)| known == name) {
+            applications.push((name.clone(), Vec::new()));
+        }
+    }
+    let is_of = |name: &String, folder: &String| folder == name || display(folder) == *name;
+    let is_there = |name: &&String| applications.iter().any(|(folder, _)| is_of(name, folder));
+    match args.applications.iter().find(|name| !is_there(name)) {
+        None => Ok(applications),
+        Some(name) => Err(End::local(format!(
+            "the stash has no application {name:?}; one that only the store has is named by its folder"
+        ))),
+    }
+}
+
+/// Restricts a pull to the applications of the store that a program may be, if there are any.
+async fn restrict(request: &mut pull::Request, program: &Program, bucket: &Bucket) -> Result<(), End> {
+    let folders = match bucket.folders(&names::manifests()).await {
+        // Servers of plain files have no lists.
+        Err(_) if !request.applications.is_empty() => Vec::new(),
+        folders => folders.map_err(PullError::Store)?,
+    };
+    let of_program: Vec<_> = folders.into_iter().filter(|folder| program.may_be(folder)).collect();
+    if !of_program.is_empty() {
+        request.all = false;
+        request.applications = of_program.into_iter().map(|folder| (folder, Vec::new())).collect();
+    }
+    Ok(())
+}
+
+fn summary(pulled: &pull::Pulled) -> String {
+    match (pulled.updated, pulled.asked) {
+        (_, 0) => "the store has nothing that was asked for".to_owned(),
+        (0, _) => "nothing new".to_owned(),
+        (updated, _) => format!(
+            "{updated} applications updated: {} segments with {} records, {}",
+            pulled.segments,
+            pulled.records,
+            size(pulled.bytes)
+        ),
+    }
 }
 
 fn push(args: &PushArgs) -> Result<Option<Failure>, End> {

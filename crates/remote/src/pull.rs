@@ -162,8 +162,11 @@ struct Accepted {
     /// The most that its signer may give.
     content: Content,
     /// What is to be kept once the base has it; None: it is kept already.
-    new: Option<(Vec<u8>, Option<String>)>,
+    new: Option<Text>,
 }
+
+/// A text of the store, and its tag.
+type Text = (Vec<u8>, Option<String>);
 
 impl Accepted {
     /// Its segments that may be used.
@@ -418,32 +421,10 @@ impl Pull<'_> {
         pulled: &mut Pulled,
         needed: &mut BTreeSet<Digest>,
     ) {
-        let mut failed = |refusal: &Refusal, what: &str| {
-            self.progress.line(&format!("{application}{what}: {refusal}; what was there stays"));
-            pulled.failures.push(refusal.failure());
-        };
-        let (mut accepted, mut is_whole) = (Vec::new(), true);
-        for (target, answer) in answers {
-            match answer {
-                Answer::Nothing => {}
-                Answer::Same(known) => {
-                    pulled.unchanged += 1;
-                    accepted.push(known);
-                }
-                Answer::New(new) => accepted.push(new),
-                Answer::Refused(known, refusal) => {
-                    failed(&refusal, &format!(", {}", target.name()));
-                    is_whole &= known.is_some();
-                    accepted.extend(known);
-                }
-            }
-        }
+        let (accepted, mut is_whole) = self.accepted(application, answers, pulled);
         let list = match self.revocations(application, accepted.iter()).await {
             Ok(list) => list,
-            Err(refusal) => {
-                failed(&refusal, ", revocations");
-                return;
-            }
+            Err(refusal) => return self.fail(application, ", revocations", &refusal, pulled),
         };
         let mut here: HashMap<Digest, PathBuf> = HashMap::new();
         let mut kept = Vec::new();
@@ -459,8 +440,7 @@ impl Pull<'_> {
             match self.segments(application, &accepted, &mut here, pulled).await {
                 Ok(()) => kept.push(accepted),
                 Err(refusal) => {
-                    self.progress.line(&format!("{application}: {refusal}; what was there stays"));
-                    pulled.failures.push(refusal.failure());
+                    self.fail(application, "", &refusal, pulled);
                     let before = self.saved(application, &accepted.manifest.target());
                     match before.filter(|(before, _)| before.manifest != accepted.manifest) {
                         Some((before, _)) => kept.push(before),
@@ -473,24 +453,9 @@ impl Pull<'_> {
         if !is_whole {
             self.home.carry_over(application, &mut wanted);
         }
-        let is_revoked = list.as_ref().is_some_and(|(_, new)| new.is_some());
-        let mut outcome = Ok(());
-        if is_revoked || !self.home.has(application, &wanted) {
-            let app = names::application(application).ok_or(io::ErrorKind::InvalidInput.into());
-            outcome = app.and_then(|app| self.home.install(&app, &wanted));
-            pulled.updated += u64::from(outcome.is_ok());
-        }
-        let lists = list.and_then(|(_, new)| new).map(|new| ("revocations".to_owned(), new));
-        let texts = kept
-            .into_iter()
-            .filter_map(|accepted| Some((accepted.manifest.target().name().to_owned(), accepted.new?)));
-        for (name, (bytes, tag)) in lists.into_iter().chain(texts) {
-            outcome = outcome.and_then(|()| self.home.save(application, &name, &bytes, tag.as_deref()));
-        }
-        if let Err(error) = outcome {
-            self.progress.line(&format!("{application}: {error}; what was there stays"));
-            pulled.failures.push(Failure::Local);
-            return;
+        let new_list = list.and_then(|(_, new)| new);
+        if let Err(error) = self.install(application, &wanted, new_list, kept, pulled) {
+            return self.fail(application, "", &Refusal::Disk(error), pulled);
         }
         // What belongs to a manifest that could not be followed need not be fetched again by the next pull.
         let linked: HashSet<&PathBuf> = wanted.parts.values().flat_map(BTreeMap::values).collect();
@@ -499,13 +464,69 @@ impl Pull<'_> {
         }
     }
 
+    /// Notes that what there is for an application, or a part of it, is not taken.
+    fn fail(&self, application: &str, part: &str, refusal: &Refusal, pulled: &mut Pulled) {
+        self.progress.line(&format!("{application}{part}: {refusal}; what was there stays"));
+        pulled.failures.push(refusal.failure());
+    }
+
+    /// The manifests that count. False: for some target there is none, although the store has one.
+    fn accepted(
+        &self,
+        application: &str,
+        answers: Vec<(Target, Answer)>,
+        pulled: &mut Pulled,
+    ) -> (Vec<Accepted>, bool) {
+        let (mut accepted, mut is_whole) = (Vec::new(), true);
+        for (target, answer) in answers {
+            match answer {
+                Answer::Nothing => {}
+                Answer::Same(known) => {
+                    pulled.unchanged += 1;
+                    accepted.push(known);
+                }
+                Answer::New(new) => accepted.push(new),
+                Answer::Refused(known, refusal) => {
+                    self.fail(application, &format!(", {}", target.name()), &refusal, pulled);
+                    is_whole &= known.is_some();
+                    accepted.extend(known);
+                }
+            }
+        }
+        (accepted, is_whole)
+    }
+
+    /// Puts what is wanted into the base, and keeps the texts by which it is wanted: a new list of revocations, and
+    /// what is new of the manifests.
+    fn install(
+        &self,
+        application: &str,
+        wanted: &Wanted,
+        new_list: Option<Text>,
+        manifests: Vec<Accepted>,
+        pulled: &mut Pulled,
+    ) -> io::Result<()> {
+        if new_list.is_some() || !self.home.has(application, wanted) {
+            let app = names::application(application).ok_or(io::ErrorKind::InvalidInput)?;
+            self.home.install(&app, wanted)?;
+            pulled.updated += 1;
+        }
+        let list = new_list.map(|new| ("revocations".to_owned(), new));
+        let texts = manifests
+            .into_iter()
+            .filter_map(|accepted| Some((accepted.manifest.target().name().to_owned(), accepted.new?)));
+        for (name, (bytes, tag)) in list.into_iter().chain(texts) {
+            self.home.save(application, &name, &bytes, tag.as_deref())?;
+        }
+        Ok(())
+    }
+
     /// The list that counts, and what is to be kept of it if it is new. One request if a manifest names a newer one.
-    #[allow(clippy::type_complexity, reason = "named where it is used")]
     async fn revocations(
         &self,
         application: &str,
         manifests: impl Iterator<Item = &Accepted>,
-    ) -> Result<Option<(Revocations, Option<(Vec<u8>, Option<String>)>)>, Refusal> {
+    ) -> Result<Option<(Revocations, Option<Text>)>, Refusal> {
         let saved = self.home.saved(application, "revocations", revocations::LONGEST);
         let saved = saved.and_then(|(bytes, _)| {
             let body = self.trust.verify(&bytes, application).ok()?.0;
@@ -555,36 +576,10 @@ impl Pull<'_> {
         let has_room = has_room(&lacking, &folder, self.home.free().unwrap_or(u64::MAX));
         has_room.map_err(|missing| Refusal::Full { missing })?;
         self.progress.more(bytes);
-        let each = lacking.into_iter().map(|segment| {
-            let folder = folder.clone();
-            async move {
-                let name = fetch::fetch(
-                    self.bucket,
-                    &names::segment(&segment.sha256),
-                    segment,
-                    &folder,
-                    &self.rate,
-                    self.progress.as_ref(),
-                )
-                .await?;
-                let device = match segment.content {
-                    Content::Portable => None,
-                    Content::Artifacts => accepted.manifest.device.clone(),
-                };
-                let path = folder.join(&name);
-                let verified = tokio::task::spawn_blocking(move || {
-                    let verified = verified(&folder, &name, device.as_ref());
-                    if let Err(Ok(_)) = &verified {
-                        let _ = std::fs::remove_file(folder.join(&name));
-                    }
-                    verified
-                });
-                match verified.await.map_err(io::Error::other)? {
-                    Ok(records) => Ok((segment, path, records)),
-                    Err(Ok(error)) => Err(Refusal::Segment(segment.sha256, error)),
-                    Err(Err(error)) => Err(Refusal::Disk(error)),
-                }
-            }
+        let folder = folder.as_path();
+        let each = lacking.into_iter().map(|segment| async move {
+            let (path, records) = self.segment(segment, accepted, folder).await?;
+            Ok((segment, path, records))
         });
         // After a failure the downloads under way go on to their ends, which the next pull need not fetch again.
         let has_failed = AtomicBool::new(false);
@@ -606,6 +601,34 @@ impl Pull<'_> {
             }
         }
         first
+    }
+
+    /// Fetches and verifies one segment. Returns the file, and the number of its records.
+    async fn segment(
+        &self,
+        segment: &Segment,
+        accepted: &Accepted,
+        folder: &Path,
+    ) -> Result<(PathBuf, usize), Refusal> {
+        let (place, progress) = (names::segment(&segment.sha256), self.progress.as_ref());
+        let name = fetch::fetch(self.bucket, &place, segment, folder, &self.rate, progress).await?;
+        let device = match segment.content {
+            Content::Portable => None,
+            Content::Artifacts => accepted.manifest.device.clone(),
+        };
+        let (folder, path) = (folder.to_owned(), folder.join(&name));
+        let verified = tokio::task::spawn_blocking(move || {
+            let verified = verified(&folder, &name, device.as_ref());
+            if let Err(Ok(_)) = &verified {
+                let _ = std::fs::remove_file(folder.join(&name));
+            }
+            verified
+        });
+        match verified.await.map_err(io::Error::other)? {
+            Ok(records) => Ok((path, records)),
+            Err(Ok(error)) => Err(Refusal::Segment(segment.sha256, error)),
+            Err(Err(error)) => Err(Refusal::Disk(error)),
+        }
     }
 
     /// What the application's folder is to have, and where it is now.

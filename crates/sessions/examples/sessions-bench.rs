@@ -6,10 +6,11 @@
 #![allow(clippy::unwrap_used, reason = "a benchmark ends at the first surprise")]
 
 use std::hint::black_box;
-use std::sync::Barrier;
+use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
+use tempfile::TempDir;
 use vkstash_sessions::description::{Description, Guid, Mode, Place};
 use vkstash_sessions::session::Session;
 use vkstash_store::format::app_name::AppName;
@@ -62,6 +63,13 @@ fn shuffled(count: u64) -> Vec<[u8; 32]> {
 fn median(times: &mut [Duration]) -> Duration {
     times.sort_unstable();
     times[times.len() / 2]
+}
+
+/// The median of an odd number of values.
+fn middle(values: impl Iterator<Item = f64>) -> f64 {
+    let mut all: Vec<f64> = values.collect();
+    all.sort_by(f64::total_cmp);
+    all[all.len() / 2]
 }
 
 fn description(identifier: u8) -> Description {
@@ -135,6 +143,26 @@ fn finds_of(threads: usize, session: &Session, keys: &[[u8; 32]]) -> Finds {
     }
 }
 
+/// Where everything is stored, and how much.
+struct Setting {
+    root: TempDir,
+    app: AppName,
+    place: Place,
+    entries: u64,
+    /// Bytes of a value.
+    length: usize,
+}
+
+impl Setting {
+    fn open(&self, description: &Description) -> Session {
+        Session::create(description, Some(&self.place), None).unwrap()
+    }
+
+    fn open_stash(&self) -> Arc<Stash> {
+        Stash::open(self.root.path(), &self.app).unwrap()
+    }
+}
+
 fn main() {
     let entries: u64 = std::env::args().nth(1).map_or(100_000, |count| count.parse().unwrap());
     let length: usize = std::env::args().nth(2).map_or(VALUE, |length| length.parse().unwrap());
@@ -143,16 +171,21 @@ fn main() {
     let root = tempfile::tempdir_in(own_path.parent().unwrap()).unwrap();
     let app = AppName::new(Some(b"sessions-bench"), b"/bin/sessions-bench", &[]);
     let place = Place::new(root.path(), &app);
-    let open = |description: &Description| Session::create(description, Some(&place), None).unwrap();
+    let setting = Setting { root, app, place, entries, length };
     let cores = std::thread::available_parallelism().unwrap().get();
     println!("{entries} entries, keys of 32 bytes, values of {length} bytes, {cores} processors\n");
+    measure_stores(&setting);
+    measure_opening(&setting);
+    measure_memory(&setting, cores);
+    measure_disk(&setting);
+}
 
-    // Stores.
-    let session = open(&description(1));
+fn measure_stores(setting: &Setting) {
+    let session = setting.open(&description(1));
     let mut storing = Duration::ZERO;
-    let mut times: Vec<Duration> = (0..entries)
+    let mut times: Vec<Duration> = (0..setting.entries)
         .map(|number| {
-            let (key, value) = (key(number), value(number, length));
+            let (key, value) = (key(number), value(number, setting.length));
             let computed_before = (number % 16 == 0).then(computed);
             let began = Instant::now();
             session.store(&key, &value).unwrap();
@@ -172,46 +205,44 @@ fn main() {
         let at = ((times.len() - 1) as f64 * part) as usize;
         println!("{:<58} {:>13.2} us", format!("store returns, {name}"), nanoseconds(times[at], 1000));
     }
-    let mean = nanoseconds(storing, (entries / 16) as usize * 1000);
+    let mean = nanoseconds(storing, (setting.entries / 16) as usize * 1000);
     println!("{:<58} {mean:>13.2} us", "processor time of a store, mean of every 16th");
-    drop(session);
+}
 
-    // Opening.
+fn measure_opening(setting: &Setting) {
     let mut times: Vec<Duration> = (0..101)
         .map(|_| {
             let began = Instant::now();
-            let session = open(&description(1));
+            let session = setting.open(&description(1));
             let time = began.elapsed();
             drop(session);
             time
         })
         .collect();
     let half = median(&mut times);
-    let opening = format!("{:.1} us", nanoseconds(half, 1000));
-    line(&format!("opening {entries} entries, median"), opening, "<= 1 ms", half.as_micros() < 1000);
+    let name = format!("opening {} entries, median", setting.entries);
+    line(&name, format!("{:.1} us", nanoseconds(half, 1000)), "<= 1 ms", half.as_micros() < 1000);
+}
 
-    // Memory.
+fn measure_memory(setting: &Setting, cores: usize) {
     let large = Description {
         maximum_in_memory_bytes: 1 << 20,
         maximum_in_memory_entries: 1 << 10,
         ..description(2)
     };
-    let session = open(&large);
+    let session = setting.open(&large);
     let few: Vec<[u8; 32]> = (0..64).map(key).collect();
     few.iter()
         .enumerate()
-        .for_each(|(number, key)| session.store(key, &value(number as u64, length)).unwrap());
+        .for_each(|(number, key)| session.store(key, &value(number as u64, setting.length)).unwrap());
     let rounds: Vec<[Finds; 2]> =
         (0..ROUNDS).map(|_| [1, 8].map(|threads| finds_of(threads, &session, &few))).collect();
-    let half = |of: fn(&[Finds; 2]) -> f64| {
-        let mut all: Vec<f64> = rounds.iter().map(of).collect();
-        all.sort_by(f64::total_cmp);
-        all[ROUNDS / 2]
-    };
+    let half = |of: fn(&[Finds; 2]) -> f64| middle(rounds.iter().map(of));
     let one = 1e9 / half(|[one, _]| one.per_second);
     line("find in memory, value copied", format!("{one:.0} ns"), "<= 500 ns", one <= 500.0);
     let ratio = half(|[one, eight]| eight.per_second / one.per_second);
-    // What other programs take of the processors is taken from 8 threads and not from one, which they leave a processor.
+    // What other programs take of the processors is taken from 8 threads and not from one, which they leave a
+    // processor.
     let cost = half(|[one, eight]| eight.cost / one.cost);
     println!("{:<58} {cost:>16.2}", "processor time of a find, 8 threads over 1 thread");
     let waits: u64 = rounds.iter().map(|[_, eight]| eight.waits).sum();
@@ -223,37 +254,25 @@ fn main() {
         &format!(">= {asked:.1}"),
         ratio >= asked,
     );
-    drop(session);
+}
 
-    // Disk, beside the stash's own records.
-    let count = entries;
-    let header = DeviceHeader {
-        pointer_width: 8,
-        vendor_id: 1,
-        device_id: 2,
-        driver_id: 3,
-        driver_version: 4,
-        schema: 5,
-        pipeline_cache_uuid: [6; 16],
-        features_digest: [7; 32],
-    };
-    let stash = Stash::open(root.path(), &app).unwrap();
-    let part = stash.device(&header).unwrap();
-    for number in 0..count {
-        while !part.put(Kind::Artifact, &key(number), value(number, length).into()) {
-            stash.flush(Duration::from_secs(10));
-        }
-    }
-    stash.flush(Duration::from_secs(60));
-    drop((part, stash));
-    let mut keys = shuffled(count);
-    keys.truncate(20_000);
-    let mut ratios = [const { Vec::new() }; 3];
-    let (mut gets, mut firsts) = (Vec::new(), Vec::new());
-    for _ in 0..ROUNDS {
-        let stash = Stash::open(root.path(), &app).unwrap();
-        let part = stash.device(&header).unwrap();
-        let session = open(&description(1));
+/// Nanoseconds of processor time that one record takes from disk.
+#[derive(Clone, Copy)]
+struct Reads {
+    /// Of each record the first time.
+    first_get: f64,
+    first_find: f64,
+    get: f64,
+    find: f64,
+    /// A find of the length alone.
+    length: f64,
+}
+
+impl Reads {
+    fn of(setting: &Setting, header: &DeviceHeader, keys: &[[u8; 32]]) -> Reads {
+        let stash = setting.open_stash();
+        let part = stash.device(header).unwrap();
+        let session = setting.open(&description(1));
         let mut buffer = Vec::new();
         let mut room = vec![0; LONGEST];
         let mut get = || {
@@ -267,32 +286,58 @@ fn main() {
             nanoseconds(computed() - began, keys.len())
         };
         let (first_get, first_find, get, find) = (get(), find(), get(), find());
-        gets.push((get, find));
-        firsts.push((first_get, first_find));
-        ratios[0].push(first_find / first_get);
-        ratios[1].push(find / get);
-        ratios[2].push({
-            let began = computed();
-            keys.iter().for_each(|key| _ = session.find(key, None).unwrap());
-            nanoseconds(computed() - began, keys.len()) / get
-        });
+        let began = computed();
+        keys.iter().for_each(|key| _ = session.find(key, None).unwrap());
+        let length = nanoseconds(computed() - began, keys.len());
+        Reads { first_get, first_find, get, find, length }
     }
-    gets.sort_by(|one, other| one.0.total_cmp(&other.0));
-    let (get, find) = gets[ROUNDS / 2];
+}
+
+/// Puts all entries into the stash, as artifacts.
+fn fill_stash(setting: &Setting, header: &DeviceHeader) {
+    let stash = setting.open_stash();
+    let part = stash.device(header).unwrap();
+    for number in 0..setting.entries {
+        while !part.put(Kind::Artifact, &key(number), value(number, setting.length).into()) {
+            stash.flush(Duration::from_secs(10));
+        }
+    }
+    stash.flush(Duration::from_secs(60));
+}
+
+/// Finds from disk, beside the stash's own records.
+fn measure_disk(setting: &Setting) {
+    let count = setting.entries;
+    let header = DeviceHeader {
+        pointer_width: 8,
+        vendor_id: 1,
+        device_id: 2,
+        driver_id: 3,
+        driver_version: 4,
+        schema: 5,
+        pipeline_cache_uuid: [6; 16],
+        features_digest: [7; 32],
+    };
+    fill_stash(setting, &header);
+    let mut keys = shuffled(count);
+    keys.truncate(20_000);
+    let mut rounds: Vec<Reads> = (0..ROUNDS).map(|_| Reads::of(setting, &header, &keys)).collect();
+    rounds.sort_by(|one, other| one.get.total_cmp(&other.get));
+    let Reads { get, find, .. } = rounds[ROUNDS / 2];
     println!("{:<58} {get:>13.0} ns", format!("the stash's own get, of {count} artifacts"));
     println!("{:<58} {find:>13.0} ns", "find from disk");
-    firsts.sort_by(|one, other| one.0.total_cmp(&other.0));
-    let (get, find) = firsts[ROUNDS / 2];
-    println!("{:<58} {get:>13.0} ns", "the same get, the first of each artifact");
-    println!("{:<58} {find:>13.0} ns", "find from disk, the first of each entry");
-    let names = ["find from disk over the stash's get, first finds", "the same, found before"];
-    for ratios in &mut ratios {
-        ratios.sort_by(f64::total_cmp);
-    }
-    for (name, ratios) in names.iter().zip(&ratios) {
-        let ratio = ratios[ROUNDS / 2];
+    rounds.sort_by(|one, other| one.first_get.total_cmp(&other.first_get));
+    let Reads { first_get, first_find, .. } = rounds[ROUNDS / 2];
+    println!("{:<58} {first_get:>13.0} ns", "the same get, the first of each artifact");
+    println!("{:<58} {first_find:>13.0} ns", "find from disk, the first of each entry");
+    let firsts = middle(rounds.iter().map(|reads| reads.first_find / reads.first_get));
+    let others = middle(rounds.iter().map(|reads| reads.find / reads.get));
+    let ratios =
+        [("find from disk over the stash's get, first finds", firsts), ("the same, found before", others)];
+    for (name, ratio) in ratios {
         line(name, format!("{ratio:.2}"), "<= 1.2", ratio <= 1.2);
     }
+    let ratio = middle(rounds.iter().map(|reads| reads.length / reads.get));
     let name = "length alone over the stash's get; it fetches the value";
-    println!("{name:<58} {:>16.2}", ratios[2][ROUNDS / 2]);
+    println!("{name:<58} {ratio:>16.2}");
 }

@@ -18,7 +18,7 @@ mod quarantine;
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -29,7 +29,7 @@ use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 use crate::choice::{ChoiceError, choose};
 use crate::cli::PrewarmArgs;
 use crate::environment::{self, FolderError};
-use crate::library::{self, LibraryError};
+use crate::library::{self, Library, LibraryError};
 use crate::names::driver_version;
 use crate::output::{self, Printer, eprint_line};
 use crate::root;
@@ -104,16 +104,7 @@ fn run(args: &PrewarmArgs) -> Result<bool, PrewarmError> {
         end_with(pid);
     }
     let limits = Limits::of(args);
-    let folder = environment::folder_for(std::slice::from_ref(&library))?;
-    let executable = start::executable().map_err(PrewarmError::Start)?;
-    let named = args.named.as_deref().and_then(|name| named::copy(&executable, folder.path(), name));
-    let launch = Launch {
-        executable: named.unwrap_or(executable),
-        folder,
-        library: library.path,
-        root: root.clone(),
-        verbose: args.verbose,
-    };
+    let launch = launch(args, library, &root)?;
     let used = plan::used_anywhere(&found);
     let mut plan = Plan::default();
     let mut locks = Vec::new();
@@ -132,16 +123,9 @@ fn run(args: &PrewarmArgs) -> Result<bool, PrewarmError> {
     if let Some(finish) = &finish {
         finish.restrict(&mut plan);
     } else if args.if_driver_changed {
-        // There may be nothing to do.
-        for group in plan.groups.iter_mut().filter(|group| !group.changed) {
-            group.tasks.clear();
-            group.checks.clear();
-        }
+        plan.leave_out_unchanged();
     } else {
-        for (number, planned) in plan.applications.iter_mut().enumerate() {
-            let has_device = plan.groups.iter().any(|group| group.application == number);
-            planned.failed |= planned.recipes > 0 && !has_device;
-        }
+        plan.expect_a_device_for_each();
     }
     let report = if args.dry_run { Report::planned(&plan) } else { Report::of_work(plan, &launch, limits) };
     if let Some(finish) = finish.filter(|_| !args.dry_run) {
@@ -154,6 +138,20 @@ fn run(args: &PrewarmArgs) -> Result<bool, PrewarmError> {
         report.print(&mut Printer::open()?, args.dry_run)?;
     }
     Ok(report.is_well())
+}
+
+/// How workers are started that use the stash at `root`.
+fn launch(args: &PrewarmArgs, library: Library, root: &Path) -> Result<Launch, PrewarmError> {
+    let folder = environment::folder_for(std::slice::from_ref(&library))?;
+    let executable = start::executable().map_err(PrewarmError::Start)?;
+    let named = args.named.as_deref().and_then(|name| named::copy(&executable, folder.path(), name));
+    Ok(Launch {
+        executable: named.unwrap_or(executable),
+        folder,
+        library: library.path,
+        root: root.to_owned(),
+        verbose: args.verbose,
+    })
 }
 
 /// Ends this process, and so its workers, when that one has ended: a launcher that waits for all that its program has

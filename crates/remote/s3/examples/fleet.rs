@@ -283,6 +283,26 @@ fn of_a_new_client(fleet: &Fleet, day: u64, driver: u32) -> f64 {
     percent(sums.first_hits, sums.first_asked)
 }
 
+/// One day of all clients, several at a time.
+fn day_of_all(clients: &mut [Client], fleet: &Fleet, day: u64) -> Sums {
+    let threads = std::thread::available_parallelism().unwrap().get();
+    let (next, mut sums) = (AtomicUsize::new(0), Sums::default());
+    let todo: Vec<_> = clients.iter_mut().map(|client| std::sync::Mutex::new(Some(client))).collect();
+    std::thread::scope(|scope| {
+        let work = || {
+            let mut sums = Sums::default();
+            while let Some(slot) = todo.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let client = slot.lock().unwrap().take().unwrap();
+                sums.add(&client.day(fleet, day));
+            }
+            sums
+        };
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().for_each(|worker| sums.add(&worker.join().unwrap()));
+    });
+    sums
+}
+
 fn percent(part: u64, all: u64) -> f64 {
     part as f64 / all.max(1) as f64 * 100.0
 }
@@ -307,7 +327,6 @@ fn main() {
     let headers = (0..DEVICES).map(|device| on(device, 1)).collect();
     let dir = folder.path().join("builder");
     let mut builder = Builder { dir, headers, numbers, published: BTreeSet::new() };
-    let threads = std::thread::available_parallelism().unwrap().get();
     println!(
         "{count} clients with {DEVICES} kinds of devices, {applications} applications of {PIPELINES} pipelines, {STARTS} starts a day;\n\
          a module has {MODULE} bytes, an artifact {}. New driver from day {UPDATE_DAY} on.\n",
@@ -319,20 +338,7 @@ fn main() {
     println!("|---|---|---|---|---|---|---|---|---|---|---|---|");
     for day in 1..=days {
         let before = fleet.server.requests.load(Ordering::Relaxed);
-        let (next, mut sums) = (AtomicUsize::new(0), Sums::default());
-        let todo: Vec<_> = clients.iter_mut().map(|client| std::sync::Mutex::new(Some(client))).collect();
-        std::thread::scope(|scope| {
-            let work = || {
-                let mut sums = Sums::default();
-                while let Some(slot) = todo.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let client = slot.lock().unwrap().take().unwrap();
-                    sums.add(&client.day(&fleet, day));
-                }
-                sums
-            };
-            let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-            workers.into_iter().for_each(|worker| sums.add(&worker.join().unwrap()));
-        });
+        let sums = day_of_all(&mut clients, &fleet, day);
         let requests = fleet.server.requests.load(Ordering::Relaxed) - before;
         let is_new_driver = day == UPDATE_DAY;
         if is_new_driver {

@@ -92,19 +92,34 @@ async fn copy(store: &Arc<dyn ObjectStore>, folder: &Path, at_once: usize) -> u6
         .await
 }
 
-fn main() {
-    let megabytes: u64 =
-        std::env::args().nth(1).map_or(1000, |text| text.parse().expect("a number of megabytes"));
-    let folder = tempfile::tempdir().unwrap();
-    let app = AppName::new(Some(b"bench"), b"/bin/bench", &[]);
-    let signer = Signer::generate().unwrap();
+/// How long it takes to copy all segments into a new folder, which is removed then, and their bytes.
+fn plain_copying(server: &Server, to: &Path, at_once: usize) -> (Duration, u64) {
+    std::fs::create_dir(to).unwrap();
+    let began = Instant::now();
+    let bytes = wait(copy(&server.store(), to, at_once));
+    let time = began.elapsed();
+    std::fs::remove_dir_all(to).unwrap();
+    (time, bytes)
+}
+
+/// Believes everything that a signer has signed.
+fn trust_in(signer: &Signer) -> Trust {
     let pinned = trust::Signer {
         name: String::new(),
         key: signer.public().clone(),
         applications: vec!["*".to_owned()],
         content: Content::Artifacts,
     };
-    let trust = Trust { signers: vec![pinned] };
+    Trust { signers: vec![pinned] }
+}
+
+fn main() {
+    let megabytes: u64 =
+        std::env::args().nth(1).map_or(1000, |text| text.parse().expect("a number of megabytes"));
+    let folder = tempfile::tempdir().unwrap();
+    let app = AppName::new(Some(b"bench"), b"/bin/bench", &[]);
+    let signer = Signer::generate().unwrap();
+    let trust = trust_in(&signer);
     let server = Server::start(&folder.path().join("s3"));
     let stash = folder.path().join("stash");
     fill(&stash, &app, megabytes * 1_000_000 / ARTIFACT as u64);
@@ -134,12 +149,9 @@ fn main() {
     let (mut pulls, mut plain, mut wide) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         for (times, at_once) in [(&mut plain, 1), (&mut wide, 3)] {
-            let to = folder.path().join("copied");
-            std::fs::create_dir(&to).unwrap();
-            let began = Instant::now();
-            assert_eq!(wait(copy(&server.store(), &to, at_once)), pushed.bytes);
-            times.push(began.elapsed());
-            std::fs::remove_dir_all(to).unwrap();
+            let (time, bytes) = plain_copying(&server, &folder.path().join("copied"), at_once);
+            assert_eq!(bytes, pushed.bytes);
+            times.push(time);
         }
         let (time, pulled) = pull("pull");
         assert_eq!(pulled.bytes, pushed.bytes);

@@ -107,33 +107,49 @@ fn named<T: std::fmt::Debug>(result: Result<T, Error>) -> String {
     }
 }
 
-fn run(mode: Mode, steps: &[Step]) -> Result<(), TestCaseError> {
-    let root = root();
-    let mut description = Description {
-        mode,
-        maximum_in_memory_bytes: MEMORY as u32,
-        maximum_in_memory_entries: COUNT as u32,
-        maximum_value_file_bytes: FILE as u32,
-        ..disk()
-    };
-    let place = place(root.path());
-    let create =
-        |description: &Description| Session::create_with(description, Some(&place), None, weak).unwrap();
-    let mut session = Some(create(&description));
-    let mut model = Model { mode, entries: HashMap::new(), length: 128, bytes: 0 };
-    for (number, step) in steps.iter().enumerate() {
-        let now = session.as_ref().unwrap();
+/// A cache, and what it should do.
+struct Compared {
+    root: TempDir,
+    description: Description,
+    /// None only while one goes and the next one comes.
+    session: Option<Session>,
+    model: Model,
+}
+
+impl Compared {
+    fn new(mode: Mode) -> Compared {
+        let description = Description {
+            mode,
+            maximum_in_memory_bytes: MEMORY as u32,
+            maximum_in_memory_entries: COUNT as u32,
+            maximum_value_file_bytes: FILE as u32,
+            ..disk()
+        };
+        let model = Model { mode, entries: HashMap::new(), length: 128, bytes: 0 };
+        let mut compared = Compared { root: root(), description, session: None, model };
+        compared.reopen();
+        compared
+    }
+
+    fn reopen(&mut self) {
+        drop(self.session.take());
+        let place = place(self.root.path());
+        self.session = Some(Session::create_with(&self.description, Some(&place), None, weak).unwrap());
+    }
+
+    fn step(&mut self, step: &Step, number: usize) -> Result<(), TestCaseError> {
+        let now = self.session.as_ref().unwrap();
         let value = |length: usize| vec![number as u8; length];
         match step {
             Step::Find(number) => {
                 let key = small_key(*number);
-                let expected = named(model.find(&key).map(<[u8]>::to_vec));
+                let expected = named(self.model.find(&key).map(<[u8]>::to_vec));
                 prop_assert_eq!(named(get(now, &key)), expected, "{:?}", step);
             }
             Step::FindIn(number, room) => {
                 let key = small_key(*number);
                 let found = now.find(&key, Some(&mut vec![0; *room]));
-                let expected = model.find(&key).and_then(|value| match value.len() {
+                let expected = self.model.find(&key).and_then(|value| match value.len() {
                     needed if needed > *room => Err(Error::BufferTooSmall { needed }),
                     length => Ok(length),
                 });
@@ -141,47 +157,50 @@ fn run(mode: Mode, steps: &[Step]) -> Result<(), TestCaseError> {
             }
             Step::Store(number, length) => {
                 let (key, value) = (small_key(*number), value(*length));
-                prop_assert_eq!(
-                    named(now.store(&key, &value)),
-                    named(model.store(&key, &value)),
-                    "{:?}",
-                    step
-                );
+                let expected = named(self.model.store(&key, &value));
+                prop_assert_eq!(named(now.store(&key, &value)), expected, "{:?}", step);
             }
+            Step::StoreElsewhere(..) if self.model.mode == Mode::Memory => {}
             Step::StoreElsewhere(number, length) => {
-                if mode == Mode::Memory {
-                    continue;
-                }
                 let (key, value) = (small_key(*number), value(*length));
-                let folder = Folder::root(&folder(root.path()), false).unwrap();
-                let identity =
-                    Identity { identifier: GUID.0, version: description.version, driver: [0; 32], number: 0 };
-                let (location, names) = (Location::Working(folder), Names::of(&GUID.text()));
-                let files = Files::open(location, names, identity, Versions::Own).unwrap();
-                let stored = files.store(weak(&key), &key, &value, FILE).map(|_| ());
-                prop_assert_eq!(named(stored), named(model.store(&key, &value)), "{:?}", step);
-                files.close(false);
+                let expected = named(self.model.store(&key, &value));
+                prop_assert_eq!(named(self.store_elsewhere(&key, &value)), expected, "{:?}", step);
             }
             Step::Reopen => {
-                drop(session.take());
-                session = Some(create(&description));
-                if mode == Mode::Memory {
-                    model.clear();
+                self.reopen();
+                if self.model.mode == Mode::Memory {
+                    self.model.clear();
                 }
             }
             Step::Clear => {
                 now.clear().unwrap();
-                model.clear();
+                self.model.clear();
             }
             Step::Wipe => {
-                drop(session.take());
-                description.version += 1;
-                session = Some(create(&description));
-                model.clear();
+                self.description.version += 1;
+                self.reopen();
+                self.model.clear();
             }
         }
+        Ok(())
     }
-    Ok(())
+
+    /// Stores as another process does.
+    fn store_elsewhere(&self, key: &[u8], value: &[u8]) -> Result<(), Error> {
+        let folder = Folder::root(&folder(self.root.path()), false).unwrap();
+        let version = self.description.version;
+        let identity = Identity { identifier: GUID.0, version, driver: [0; 32], number: 0 };
+        let (location, names) = (Location::Working(folder), Names::of(&GUID.text()));
+        let files = Files::open(location, names, identity, Versions::Own).unwrap();
+        let stored = files.store(weak(key), key, value, FILE).map(|_| ());
+        files.close(false);
+        stored
+    }
+}
+
+fn run(mode: Mode, steps: &[Step]) -> Result<(), TestCaseError> {
+    let mut compared = Compared::new(mode);
+    steps.iter().enumerate().try_for_each(|(number, step)| compared.step(step, number))
 }
 
 proptest! {

@@ -9,8 +9,9 @@ use crate::bounds;
 use crate::bounds::{Cause, Plan, Room};
 use crate::disk::folder::Folder;
 use crate::format::refusal::OpenError;
+use crate::maintenance::inventory::Listed;
 use crate::maintenance::outcome::Outcome;
-use crate::maintenance::survey::{self, Survey};
+use crate::maintenance::survey::{self, ApplicationFolder, Survey};
 use crate::maintenance::work::{MANY_SEGMENTS, ModulesOf, Work};
 use crate::maintenance::{inventory, merge, remove, uses};
 use crate::segment::cleanup::clean_up;
@@ -65,21 +66,52 @@ pub(crate) fn maintain(root: &Folder, work: &Work<'_>) -> Outcome {
     let now = unix_ms();
     let limits = survey.limits();
     let free = survey.free;
-    let mut evicted: HashMap<(usize, usize), HashMap<u64, Cause>> = HashMap::new();
-    let mut must_free: HashMap<(usize, usize), u64> = HashMap::new();
-    let mut gone: Vec<(usize, usize)> = Vec::new();
-    let mut emptied = Vec::new();
     let bearable = !work.at_shutdown || survey.bytes() <= SHUTDOWN_INVENTORY;
+    let mut decisions = Decisions::default();
     if bearable && survey.needs_plan(&limits, now) && !(work.interrupted)() {
         let Some((inventory, listed)) = inventory::of(&survey, &limits, work) else { return outcome };
-        let Plan { evictions, applications, reclaim, shortfalls, .. } =
-            bounds::plan(&inventory, &limits, free, now);
-        for eviction in evictions {
+        let plan = bounds::plan(&inventory, &limits, free, now);
+        decisions = Decisions::of(plan, &listed, &survey, &mut outcome);
+    }
+    let spare = free.saturating_sub(limits.free_space_floor);
+    let scratch = spare.max((free / 2).min(EMERGENCY_SCRATCH));
+    let scratch = if work.at_shutdown { scratch.min(SHUTDOWN_SCRATCH) } else { scratch };
+    for (at, application) in survey.applications.iter().enumerate() {
+        if decisions.merge(at, application, scratch, work, &mut outcome).is_none() {
+            return outcome;
+        }
+    }
+    for at in decisions.emptied {
+        let application = &survey.applications[at];
+        remove::application(root, &application.folder, &application.name);
+    }
+    outcome
+}
+
+/// What is to be evicted, once whole parts are removed. A part is named by the places of its application and of itself
+/// in the survey.
+#[derive(Default)]
+struct Decisions {
+    /// The records to evict, by hash.
+    evicted: HashMap<(usize, usize), HashMap<u64, Cause>>,
+    /// Bytes that merging must free.
+    must_free: HashMap<(usize, usize), u64>,
+    /// The parts that were removed.
+    gone: Vec<(usize, usize)>,
+    /// The applications that have nothing left.
+    emptied: Vec<usize>,
+}
+
+impl Decisions {
+    /// Removes the parts that are evicted as a whole. The rest is left to [`Decisions::merge`].
+    fn of(plan: Plan, listed: &Listed, survey: &Survey, outcome: &mut Outcome) -> Decisions {
+        let mut decisions = Decisions { emptied: plan.applications, ..Decisions::default() };
+        for eviction in plan.evictions {
             let place = (eviction.target.application, eviction.target.part);
             match eviction.target.record {
                 Some(record) => {
                     let hash = listed[&place][record];
-                    evicted.entry(place).or_default().insert(hash, eviction.cause);
+                    decisions.evicted.entry(place).or_default().insert(hash, eviction.cause);
                 }
                 None => {
                     let part = &survey.applications[place.0].parts[place.1];
@@ -87,52 +119,56 @@ pub(crate) fn maintain(root: &Folder, work: &Work<'_>) -> Outcome {
                     if remove::part(part) {
                         outcome.evicted(eviction.cause, records, part.bytes);
                         outcome.freed += part.bytes;
-                        gone.push(place);
+                        decisions.gone.push(place);
                     }
                 }
             }
         }
-        must_free.extend(reclaim.iter().map(|part| ((part.application, part.part), part.bytes)));
-        for short in shortfalls {
+        let must_free = plan.reclaim.iter().map(|part| ((part.application, part.part), part.bytes));
+        decisions.must_free = must_free.collect();
+        for short in plan.shortfalls {
             *outcome.short_by.entry(short.limit.name().to_owned()).or_default() += short.bytes;
         }
-        emptied = applications;
+        decisions
     }
-    let spare = free.saturating_sub(limits.free_space_floor);
-    let scratch = spare.max((free / 2).min(EMERGENCY_SCRATCH));
-    let scratch = if work.at_shutdown { scratch.min(SHUTDOWN_SCRATCH) } else { scratch };
-    for (at, application) in survey.applications.iter().enumerate() {
+
+    /// Evicts records of one application, and merges its segments. `scratch`: bytes that may be written meanwhile.
+    /// `None`: interrupted.
+    fn merge(
+        &self,
+        at: usize,
+        application: &ApplicationFolder,
+        scratch: u64,
+        work: &Work<'_>,
+        outcome: &mut Outcome,
+    ) -> Option<()> {
         let mine = work.application.is_none_or(|name| name == application.name);
-        let nothing = HashMap::new();
-        let concerned =
-            |place: &(usize, usize)| !gone.contains(place) && (mine || evicted.contains_key(place));
-        let places: Vec<_> = (0..application.parts.len()).map(|part| (at, part)).filter(concerned).collect();
-        let due = |place: &(usize, usize)| {
-            evicted.contains_key(place) || application.parts[place.1].may_need_merging()
+        let is_due = |place: &(usize, usize)| {
+            let is_evicted = self.evicted.contains_key(place);
+            !self.gone.contains(place)
+                && (is_evicted || mine && application.parts[place.1].may_need_merging())
         };
-        if !places.iter().any(due) {
-            continue;
+        let places: Vec<_> = (0..application.parts.len()).map(|part| (at, part)).filter(is_due).collect();
+        if places.is_empty() {
+            return Some(());
         }
+        let nothing = HashMap::new();
         let uses = uses::Uses::of(application, work.interrupted);
-        for place in places.into_iter().filter(due) {
+        for place in places {
             if (work.interrupted)() {
-                return outcome;
+                return None;
             }
-            let room = Room { must_free: must_free.get(&place).copied().unwrap_or(0), scratch };
+            let room = Room { must_free: self.must_free.get(&place).copied().unwrap_or(0), scratch };
             let job = merge::Job {
                 part: &application.parts[place.1],
                 uses: &uses,
-                evicted: evicted.get(&place).unwrap_or(&nothing),
+                evicted: self.evicted.get(&place).unwrap_or(&nothing),
                 choice: merge::Choice::Worthwhile,
                 synced: !work.at_shutdown,
                 interrupted: work.interrupted,
             };
-            job.run(room, &mut outcome);
+            job.run(room, outcome);
         }
+        Some(())
     }
-    for at in emptied {
-        let application = &survey.applications[at];
-        remove::application(root, &application.folder, &application.name);
-    }
-    outcome
 }

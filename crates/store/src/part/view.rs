@@ -22,7 +22,7 @@ use crate::format::sizes::VERSION;
 use crate::segment::cleanup::clean_up;
 use crate::segment::file::{DamagedIndex, Segment};
 use crate::segment::load;
-use crate::segment::load::State;
+use crate::segment::load::{Loaded, State};
 use crate::segment::name;
 use crate::segment::scan;
 use crate::segment::scan::Scan;
@@ -179,78 +179,27 @@ impl View {
             Ok(names) => names,
             Err(error) => return Some(Err(error)),
         };
-        let mut found = Found { put_off: !complete, ..Found::default() };
         let before = self.segments.load_full();
-        let mut added: Segments = Vec::new();
 
         // Merging removes files. This process read them until now, because it has them open.
         let present: HashSet<&str> = names.iter().map(String::as_str).collect();
         let is_there = |name: &str| !complete || present.contains(name);
-        let mut gone: Segments = before.iter().filter(|segment| !is_there(segment.name())).cloned().collect();
+        let gone = before.iter().filter(|segment| !is_there(segment.name())).cloned().collect();
         known.names.retain(|name| is_there(name));
         known.followed.retain(|name, _| is_there(name));
         lock(&self.ours).retain(|name| is_there(name));
 
+        let found = Found { put_off: !complete, ..Found::default() };
+        let (known, added) = (&mut *known, Vec::new());
+        let mut refresh = Refresh { folder, identity, limit, known, before, added, gone, found };
         // The newest first, because their records supersede those of the others if there is no time for all.
         for name in names.into_iter().rev() {
-            let followed = known.followed.get(&name).copied();
-            if followed.is_none() && (known.names.contains(&name) || lock(&self.ours).contains(&name)) {
-                continue;
+            let is_known = refresh.known.names.contains(&name) || lock(&self.ours).contains(&name);
+            if !is_known || refresh.known.followed.contains_key(&name) {
+                refresh.read(name);
             }
-            let timer = limit.file.map(Timer::of);
-            let interrupted = || (limit.interrupted)() || timer.as_ref().is_some_and(Timer::is_over);
-            let mut replaced = None;
-            if let Some(end) = followed {
-                let Some(segment) = before.iter().find(|segment| segment.name() == name).cloned() else {
-                    continue;
-                };
-                let (tail, still_written) = tail(folder, &name, end, identity, &interrupted);
-                found.put_off |= tail.stopped;
-                if still_written || tail.stopped {
-                    known.followed.insert(name, tail.end);
-                    if !tail.entries.is_empty() {
-                        found.appended.push((segment, tail.entries));
-                    }
-                    continue;
-                }
-                replaced = Some(segment);
-            }
-            match load::load_until(folder, &name, Some(identity), &interrupted) {
-                Ok(loaded) => {
-                    known.followed.remove(&name);
-                    gone.extend(replaced);
-                    found.newest = found.newest.max(name::age_of(&name));
-                    found.damaged += loaded.damaged;
-                    match (loaded.state, loaded.header) {
-                        (State::Written, _) => {
-                            known.followed.insert(name.clone(), loaded.segment.end());
-                        }
-                        (State::Orphaned, Some(header)) if header.version == VERSION => {
-                            known.orphans.push(Orphan {
-                                segment: loaded.segment.clone(),
-                                header,
-                                bytes: loaded.bytes,
-                            });
-                        }
-                        _ => {}
-                    }
-                    added.push(loaded.segment);
-                }
-                Err(Refusal::NotYet) => continue,
-                Err(Refusal::PutOff) => {
-                    found.put_off = true;
-                    found.refused.push(Refusal::PutOff);
-                    continue;
-                }
-                Err(refusal) => {
-                    known.followed.remove(&name);
-                    gone.extend(replaced);
-                    found.first_refused.get_or_insert_with(|| name.clone());
-                    found.refused.push(refusal);
-                }
-            }
-            known.names.insert(name);
         }
+        let Refresh { added, gone, mut found, .. } = refresh;
         // Records of the newest file supersede the others, so they come last.
         found.appended.reverse();
         if !added.is_empty() || !gone.is_empty() {
@@ -306,6 +255,86 @@ impl View {
     /// Adds a segment of this process that is sealed now and has a table.
     pub(crate) fn add_sealed(&self, segment: Arc<Segment>) {
         self.change(&[], &[segment]);
+    }
+}
+
+/// A refresh that is under way.
+struct Refresh<'a> {
+    folder: &'a Arc<Folder>,
+    identity: &'a PartIdentity,
+    limit: &'a ReadLimit<'a>,
+    known: &'a mut Known,
+    /// The segments that were known.
+    before: Arc<Segments>,
+    added: Segments,
+    gone: Segments,
+    found: Found,
+}
+
+impl Refresh<'_> {
+    /// Reads a file that is new or followed.
+    fn read(&mut self, name: String) {
+        let (limit, timer) = (self.limit, self.limit.file.map(Timer::of));
+        let interrupted = || (limit.interrupted)() || timer.as_ref().is_some_and(Timer::is_over);
+        let mut replaced = None;
+        if let Some(end) = self.known.followed.get(&name).copied() {
+            let Some(segment) = self.before.iter().find(|segment| segment.name() == name).cloned() else {
+                return;
+            };
+            if self.follow(&segment, end, &interrupted) {
+                return;
+            }
+            replaced = Some(segment);
+        }
+        let loaded = match load::load_until(self.folder, &name, Some(self.identity), &interrupted) {
+            Err(Refusal::NotYet) => return,
+            Err(Refusal::PutOff) => {
+                self.found.put_off = true;
+                self.found.refused.push(Refusal::PutOff);
+                return;
+            }
+            loaded => loaded,
+        };
+        self.known.followed.remove(&name);
+        self.gone.extend(replaced);
+        match loaded {
+            Ok(loaded) => self.add(loaded),
+            Err(refusal) => {
+                self.found.first_refused.get_or_insert_with(|| name.clone());
+                self.found.refused.push(refusal);
+            }
+        }
+        self.known.names.insert(name);
+    }
+
+    /// Reads what was appended to a followed file after `end`. False: its writer is gone, so that it has to be loaded.
+    fn follow(&mut self, segment: &Arc<Segment>, end: u64, interrupted: &dyn Fn() -> bool) -> bool {
+        let (tail, still_written) = tail(self.folder, segment.name(), end, self.identity, interrupted);
+        self.found.put_off |= tail.stopped;
+        let goes_on = still_written || tail.stopped;
+        if goes_on {
+            self.known.followed.insert(segment.name().to_owned(), tail.end);
+            if !tail.entries.is_empty() {
+                self.found.appended.push((segment.clone(), tail.entries));
+            }
+        }
+        goes_on
+    }
+
+    fn add(&mut self, loaded: Loaded) {
+        let Loaded { segment, header, damaged, bytes, state, .. } = loaded;
+        self.found.newest = self.found.newest.max(name::age_of(segment.name()));
+        self.found.damaged += damaged;
+        match (state, header) {
+            (State::Written, _) => {
+                self.known.followed.insert(segment.name().to_owned(), segment.end());
+            }
+            (State::Orphaned, Some(header)) if header.version == VERSION => {
+                self.known.orphans.push(Orphan { segment: segment.clone(), header, bytes });
+            }
+            _ => {}
+        }
+        self.added.push(segment);
     }
 }
 

@@ -138,55 +138,111 @@ fn load_file(
     let identity = expected.or(header.as_ref().map(|header| &header.identity));
     let tag = identity.ok_or(Refusal::NotASegment)?.tag();
 
-    let mut damaged = u64::from(header.is_none());
-    let (mut state, mut failed, mut cut) = (State::Sealed, false, None);
-    let version = header.as_ref().map_or(0, |header| header.version);
-    let (table, tally, records_end) = if let Some(footer) = end.footer(length, tag).filter(|_| version != 1) {
-        let blocks = (0..footer.blocks).map(|_| OnceLock::new()).collect();
-        let start = footer.index_offset + RECORD_HEADER_BYTES as u64;
-        (Table::Blocks { start, blocks, scanned: OnceLock::new() }, footer.tally, footer.index_offset)
-    } else if let Some((rows, index)) =
-        end.footer_1(tag).and_then(|footer| read_index_1(&fd, length, &footer))
-    {
-        let tally = Tally::of(rows.iter().map(Row::unpack));
-        (Table::Rows(Buckets::of(&rows)), tally, index)
-    } else {
-        state = if locks::is_locked(&fd) { State::Written } else { State::Orphaned };
-        if state == State::Orphaned && grown(&fd) {
-            return load_until(folder, name, expected, interrupted);
+    let file = File { fd: &fd, length, head: &head, header: header.as_ref(), tag };
+    let records = match file.indexed(&end) {
+        Some(indexed) => indexed,
+        None => {
+            let state = if locks::is_locked(&fd) { State::Written } else { State::Orphaned };
+            if state == State::Orphaned && grown(&fd) {
+                return load_until(folder, name, expected, interrupted);
+            }
+            file.scanned(state, interrupted)?
         }
-        cut = Seal::of(&head).filter(|_| version == 2 && state == State::Orphaned);
-        damaged += u64::from(cut.is_some());
-        let first = header.as_ref().map_or(HEADER_BYTES as u64, FileHeader::first_record);
-        let pointer =
-            head.get(HEADER_BYTES..FIRST_RECORD).filter(|_| version == 2).and_then(CheckpointPointer::newest);
-        let (mut rows, from) = pointer
-            .and_then(|pointer| checkpointed(&fd, length, tag, pointer, interrupted))
-            .unwrap_or((Vec::new(), first));
-        let found = scan::scan(&fd, from, length, tag, state == State::Written, interrupted);
-        if found.stopped {
-            return Err(Refusal::PutOff);
-        }
-        damaged += found.damaged;
-        failed = found.failed;
-        if failed && state == State::Orphaned {
-            state = State::Unreadable;
-        }
-        rows.extend(found.entries.iter().map(|entry| Row::of(entry).pack()));
-        let tally = Tally::of(rows.iter().map(Row::unpack));
-        (Table::Rows(Buckets::of(&rows)), tally, found.end)
     };
+    let Records { table, tally, end, state, failed, damaged, cut } = records;
     if header.is_none() && tally == Tally::default() {
         return Err(Refusal::NotASegment);
     }
-    let segment = Segment::new(folder, name, records_end, tag, table, tally, failed);
+    let segment = Segment::new(folder, name, end, tag, table, tally, failed);
     if name.is_empty() {
         segment.stay_open_unnamed(fd);
     } else if state == State::Sealed {
         // The file of a live writer is reopened for each read, because many may be followed.
         segment.keep(fd);
     }
+    let damaged = damaged + u64::from(header.is_none());
     Ok(Loaded { segment: Arc::new(segment), header, damaged, bytes: length, state, cut })
+}
+
+/// A file whose header was read, or is lost.
+struct File<'a> {
+    fd: &'a Descriptor,
+    length: u64,
+    /// The first bytes.
+    head: &'a [u8],
+    header: Option<&'a FileHeader>,
+    tag: [u8; 8],
+}
+
+/// The records of a file, and how they were found.
+struct Records {
+    table: Table,
+    tally: Tally,
+    /// The end of the last one.
+    end: u64,
+    state: State,
+    /// Some of them could not be read.
+    failed: bool,
+    /// The number of places that are no record.
+    damaged: u64,
+    cut: Option<Seal>,
+}
+
+impl Records {
+    /// Those that a valid index lists.
+    fn sealed(table: Table, tally: Tally, end: u64) -> Records {
+        Records { table, tally, end, state: State::Sealed, failed: false, damaged: 0, cut: None }
+    }
+}
+
+impl File<'_> {
+    /// 0 if the header is lost.
+    fn version(&self) -> u32 {
+        self.header.map_or(0, |header| header.version)
+    }
+
+    /// The records by the index. `None`: there is none, or it is damaged.
+    fn indexed(&self, end: &End) -> Option<Records> {
+        if let Some(footer) = end.footer(self.length, self.tag).filter(|_| self.version() != 1) {
+            let blocks = (0..footer.blocks).map(|_| OnceLock::new()).collect();
+            let start = footer.index_offset + RECORD_HEADER_BYTES as u64;
+            let table = Table::Blocks { start, blocks, scanned: OnceLock::new() };
+            return Some(Records::sealed(table, footer.tally, footer.index_offset));
+        }
+        let footer = end.footer_1(self.tag)?;
+        let (rows, index) = read_index_1(self.fd, self.length, &footer)?;
+        let tally = Tally::of(rows.iter().map(Row::unpack));
+        Some(Records::sealed(Table::Rows(Buckets::of(&rows)), tally, index))
+    }
+
+    /// The records by the checkpoints, and by a scan of what follows.
+    fn scanned(&self, mut state: State, interrupted: &dyn Fn() -> bool) -> Result<Records, Refusal> {
+        let is_version_2 = self.version() == 2;
+        let cut = Seal::of(self.head).filter(|_| is_version_2 && state == State::Orphaned);
+        let first = self.header.map_or(HEADER_BYTES as u64, FileHeader::first_record);
+        let pointer = self.head.get(HEADER_BYTES..FIRST_RECORD).filter(|_| is_version_2);
+        let (mut rows, from) = pointer
+            .and_then(CheckpointPointer::newest)
+            .and_then(|pointer| checkpointed(self.fd, self.length, self.tag, pointer, interrupted))
+            .unwrap_or((Vec::new(), first));
+        let found = scan::scan(self.fd, from, self.length, self.tag, state == State::Written, interrupted);
+        if found.stopped {
+            return Err(Refusal::PutOff);
+        }
+        if found.failed && state == State::Orphaned {
+            state = State::Unreadable;
+        }
+        rows.extend(found.entries.iter().map(|entry| Row::of(entry).pack()));
+        Ok(Records {
+            table: Table::Rows(Buckets::of(&rows)),
+            tally: Tally::of(rows.iter().map(Row::unpack)),
+            end: found.end,
+            state,
+            failed: found.failed,
+            damaged: found.damaged + u64::from(cut.is_some()),
+            cut,
+        })
+    }
 }
 
 /// The last bytes of a file.

@@ -118,79 +118,138 @@ pub(crate) fn scan(
     alive: bool,
     interrupted: &dyn Fn() -> bool,
 ) -> Scan {
-    let (entries, end) = (Vec::new(), from);
-    let mut found = Scan { entries, damaged: 0, end, sealed: false, failed: false, stopped: false };
-    let (mut window, mut payloads) = (Window::new(fd, interrupted), Window::new(fd, interrupted));
     let length = length.min(MOST_BYTES);
     // Without an allocated size the length counts.
     let taken =
         disk::fstat(fd).map_or(length, |stat| (stat.st_blocks as u64).saturating_mul(512).min(length));
-    let most = AT_LEAST.saturating_add(taken.saturating_mul(TIMES));
-    let mut at = from;
-    // `lost`: between damage and the next record. `ended`: after something that may be the end of the file. `adrift`:
-    // after the first of these, so that a record may start anywhere.
-    let (mut lost, mut ended, mut adrift) = (false, false, false);
-    let mut large = false;
-    while at + RECORD_HEADER_BYTES as u64 <= length {
-        // Only the header of a large record is needed.
-        let near = if large { RECORD_HEADER_BYTES } else { NEAR };
-        let ahead = if lost { FAR } else { near };
-        let Some(bytes) = window.get(at, RECORD_HEADER_BYTES, ahead) else { break };
-        let head = bytes.first_chunk().and_then(|head| IndexEntry::decode_header(head, at));
-        let reaches = |entry: &IndexEntry| at + RECORD_HEADER_BYTES as u64 + u64::from(entry.stored);
-        match head {
-            Some((entry, _)) if reaches(&entry) > length => {
-                if alive && !adrift {
-                    break;
-                }
-                // A torn tail, unless a record follows.
-                ended |= !lost;
-            }
-            Some((entry, record_tag)) if !adrift || payloads.read > most || payloads.is_whole(&entry) => {
-                // It was not the end of the file.
-                found.damaged += u64::from(ended);
-                (lost, ended) = (false, false);
-                if record_tag == tag && !matches!(entry.kind, INDEX_KIND | CHECKPOINT_KIND) {
-                    if found.entries.len() >= MOST_RECORDS {
-                        break;
-                    }
-                    found.entries.push(entry);
-                }
-                large = entry.stored as usize > NEAR;
-                at = entry.end();
-                if entry.kind == INDEX_KIND {
-                    found.sealed = true;
-                } else {
-                    found.end = at;
-                }
-                continue;
-            }
-            Some(_) => found.damaged += u64::from(!lost),
-            None if lost => {}
-            None => {
-                let rest = length - at;
-                let whole = usize::try_from(rest).map_or(FOOTER_BYTES, |rest| rest.min(FOOTER_BYTES));
-                let Some(bytes) = window.get(at, whole, ahead) else { break };
-                match block_of_a_sealed_end(bytes) {
-                    Some(block) if block <= rest && !adrift => {
-                        at += block;
-                        continue;
-                    }
-                    Some(_) => ended = true,
-                    None => found.damaged += 1,
-                }
-            }
-        }
-        (lost, adrift) = (true, true);
-        let Some(bytes) = window.get(at, RECORD_HEADER_BYTES, FAR) else { break };
-        at += distance_to_magic(bytes);
-        if !window.holds(at) {
-            at = disk::next_data(fd, at).map_or(length, |data| at.max(data - data % ALIGN));
-        }
-    }
+    let (entries, end) = (Vec::new(), from);
+    let mut scanner = Scanner {
+        length,
+        tag,
+        alive,
+        window: Window::new(fd, interrupted),
+        payloads: Window::new(fd, interrupted),
+        most: AT_LEAST.saturating_add(taken.saturating_mul(TIMES)),
+        at: from,
+        lost: false,
+        ended: false,
+        adrift: false,
+        large: false,
+        found: Scan { entries, damaged: 0, end, sealed: false, failed: false, stopped: false },
+    };
+    while scanner.at + RECORD_HEADER_BYTES as u64 <= length && scanner.step().is_some() {}
+    let Scanner { window, payloads, mut found, .. } = scanner;
     found.failed = window.failed || payloads.failed;
     found.stopped = window.stopped || payloads.stopped;
     found
+}
+
+/// A scan that is under way.
+struct Scanner<'a> {
+    length: u64,
+    tag: [u8; 8],
+    alive: bool,
+    window: Window<'a>,
+    /// Payloads, which are read after damage only.
+    payloads: Window<'a>,
+    /// After so many bytes of payloads record headers are believed.
+    most: u64,
+    at: u64,
+    /// Between damage and the next record.
+    lost: bool,
+    /// After something that may be the end of the file.
+    ended: bool,
+    /// After the first damage or end, so that a record may start anywhere.
+    adrift: bool,
+    /// The previous record is large.
+    large: bool,
+    found: Scan,
+}
+
+impl Scanner<'_> {
+    /// Goes to the next place where a record may start. `None`: there is none, or it cannot be read.
+    fn step(&mut self) -> Option<()> {
+        // Only the header of a large record is needed.
+        let near = if self.large { RECORD_HEADER_BYTES } else { NEAR };
+        let ahead = if self.lost { FAR } else { near };
+        let bytes = self.window.get(self.at, RECORD_HEADER_BYTES, ahead)?;
+        let head = bytes.first_chunk().and_then(|head| IndexEntry::decode_header(head, self.at));
+        let payload = self.at + RECORD_HEADER_BYTES as u64;
+        match head {
+            Some((entry, _)) if payload + u64::from(entry.stored) > self.length => {
+                if self.alive && !self.adrift {
+                    return None;
+                }
+                // A torn tail, unless a record follows.
+                self.ended |= !self.lost;
+            }
+            Some((entry, tag)) if self.is_believed(&entry) => return self.take(entry, tag),
+            Some(_) => self.found.damaged += u64::from(!self.lost),
+            None if self.lost => {}
+            None => {
+                if self.passes_a_sealed_end(ahead)? {
+                    return Some(());
+                }
+            }
+        }
+        self.go_astray()
+    }
+
+    /// Whether what looks like a record header is one.
+    fn is_believed(&mut self, entry: &IndexEntry) -> bool {
+        !self.adrift || self.payloads.read > self.most || self.payloads.is_whole(entry)
+    }
+
+    /// Takes a record. `None`: there are too many.
+    fn take(&mut self, entry: IndexEntry, tag: [u8; 8]) -> Option<()> {
+        // What was taken for the end of the file was not.
+        self.found.damaged += u64::from(self.ended);
+        (self.lost, self.ended) = (false, false);
+        self.large = entry.stored as usize > NEAR;
+        let (kind, end) = (entry.kind, entry.end());
+        if tag == self.tag && !matches!(kind, INDEX_KIND | CHECKPOINT_KIND) {
+            if self.found.entries.len() >= MOST_RECORDS {
+                return None;
+            }
+            self.found.entries.push(entry);
+        }
+        self.at = end;
+        if kind == INDEX_KIND {
+            self.found.sealed = true;
+        } else {
+            self.found.end = end;
+        }
+        Some(())
+    }
+
+    /// Passes a block of a sealed end, which is no damage. `Some(false)`: there is none, or none that is believed.
+    /// `None`: it cannot be read.
+    fn passes_a_sealed_end(&mut self, ahead: usize) -> Option<bool> {
+        let rest = self.length - self.at;
+        let whole = usize::try_from(rest).map_or(FOOTER_BYTES, |rest| rest.min(FOOTER_BYTES));
+        let bytes = self.window.get(self.at, whole, ahead)?;
+        match block_of_a_sealed_end(bytes) {
+            Some(block) if block <= rest && !self.adrift => {
+                self.at += block;
+                return Some(true);
+            }
+            Some(_) => self.ended = true,
+            None => self.found.damaged += 1,
+        }
+        Some(false)
+    }
+
+    /// Goes to the next place that looks like a record, or to the end of what is in memory.
+    fn go_astray(&mut self) -> Option<()> {
+        (self.lost, self.adrift) = (true, true);
+        let bytes = self.window.get(self.at, RECORD_HEADER_BYTES, FAR)?;
+        self.at += distance_to_magic(bytes);
+        if !self.window.holds(self.at) {
+            let data = disk::next_data(self.window.fd, self.at);
+            self.at = data.map_or(self.length, |data| self.at.max(data - data % ALIGN));
+        }
+        Some(())
+    }
 }
 
 /// The length of a copy of the header or of a footer, which are not damage, even if the latter is cut off.

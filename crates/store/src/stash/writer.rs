@@ -206,6 +206,13 @@ impl Writer {
                 return Run::Rests;
             }
         };
+        self.end(&ending, for_the_report);
+        Run::Ends
+    }
+
+    /// Writes what is left, and does what else there is time for before `ending` is over. The closing thread waits no
+    /// longer. `for_the_report`: there was nothing to write but the report.
+    fn end(&mut self, ending: &Timer, for_the_report: bool) {
         if !self.held.is_empty() {
             // Reading the parts may take long.
             self.report(true);
@@ -220,7 +227,7 @@ impl Writer {
         self.shared.flush_done(u64::MAX);
         let parts = self.shared.live_parts();
         if for_the_report || !self.has_more_to_do(&parts) {
-            return Run::Ends;
+            return;
         }
         // The closing thread waits for the following within the limit, too.
         self.shared.writer.set_written();
@@ -233,7 +240,6 @@ impl Writer {
             self.report_due = true;
             self.report(true);
         }
-        Run::Ends
     }
 
     /// Makes the guard files that are wanted. Threads of the program may wait for them.

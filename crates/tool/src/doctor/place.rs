@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rustix::fs::{Access, access};
 use vkstash_store::settings::{CacheKinds, Settings};
-use vkstash_store::stash::inspect::list_applications;
+use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 
 use super::finding::Finding;
 use crate::kept;
@@ -24,6 +24,18 @@ pub(super) fn examine(dir: Option<&Path>, findings: &mut Vec<Finding>) {
         // The text says what to do.
         Err(error) => return findings.push(Finding::wrong(error.to_string(), "make the folder usable")),
     };
+    examine_rights(&root, findings);
+    let settings = examine_settings(&root, &applications, findings);
+    examine_space(&root, &settings, findings);
+    if root.exists() {
+        examine_content(&root, &applications, findings);
+    } else {
+        findings.push(Finding::good(format!("{}: nothing is stashed yet", root.display())));
+    }
+}
+
+/// Whether something new can be stashed.
+fn examine_rights(root: &Path, findings: &mut Vec<Finding>) {
     let there = root.ancestors().find(|path| path.exists()).unwrap_or(Path::new("/"));
     if access(there, Access::WRITE_OK | Access::EXEC_OK).is_err() {
         findings.push(Finding::wrong(
@@ -31,33 +43,41 @@ pub(super) fn examine(dir: Option<&Path>, findings: &mut Vec<Finding>) {
             "change its rights, or set VKSTASH_DIR to a folder of yours",
         ));
     }
-    let settings = kept::read(&root, None);
+}
+
+/// What the settings disable, and lines that are no settings. Returns the settings for all applications.
+fn examine_settings(root: &Path, applications: &[ApplicationInfo], findings: &mut Vec<Finding>) -> Settings {
+    let settings = kept::read(root, None);
     findings.extend(settings.ignored.iter().map(|line| {
         Finding::note(format!("ignored: {line}"), "correct the line; `vkstash keep` shows what is in force")
     }));
     disabled("all programs", &settings.settings, "", findings);
-    for application in &applications {
-        let own = kept::read(&root, Some(&application.folder)).settings;
+    for application in applications {
+        let own = kept::read(root, Some(&application.folder)).settings;
         let argument = format!(" --application {}", application.folder);
         disabled(&application.display, &own, &argument, findings);
     }
-    if let Some((_, free)) = kept::file_system(&root) {
-        let floor = kept::limits(&root, &settings.settings).free_space_floor;
-        if free < floor {
-            findings.push(Finding::wrong(
-                format!(
-                    "only {} are free where the stash is; below {} nothing is stashed",
-                    size(free),
-                    size(floor)
-                ),
-                "make room, or set another limit with `vkstash keep`",
-            ));
-        }
+    settings.settings
+}
+
+/// Whether the disk has as much free as these settings ask for.
+fn examine_space(root: &Path, settings: &Settings, findings: &mut Vec<Finding>) {
+    let Some((_, free)) = kept::file_system(root) else { return };
+    let floor = kept::limits(root, settings).free_space_floor;
+    if free < floor {
+        findings.push(Finding::wrong(
+            format!(
+                "only {} are free where the stash is; below {} nothing is stashed",
+                size(free),
+                size(floor)
+            ),
+            "make room, or set another limit with `vkstash keep`",
+        ));
     }
-    if !root.exists() {
-        findings.push(Finding::good(format!("{}: nothing is stashed yet", root.display())));
-        return;
-    }
+}
+
+/// What is stashed, and what of it cannot be used.
+fn examine_content(root: &Path, applications: &[ApplicationInfo], findings: &mut Vec<Finding>) {
     let bytes = kept::sum(applications.iter().map(kept::bytes));
     let count = counted(applications.len() as u64, "application");
     findings.push(Finding::good(format!("{}: {count}, {}", root.display(), size(bytes))));

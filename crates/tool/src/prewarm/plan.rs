@@ -4,7 +4,6 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use vkstash_model::recipe::Recipe;
 use vkstash_model::recipe::modules_of;
@@ -54,6 +53,26 @@ pub(crate) struct Group {
     pub(crate) changed: bool,
 }
 
+impl Group {
+    /// One with nothing to do yet.
+    fn new(application: usize, physical: &Physical, setup: Key, header: DeviceHeader) -> Group {
+        Group {
+            application,
+            device: physical.index,
+            device_name: physical.name.clone(),
+            setup,
+            header,
+            tasks: VecDeque::new(),
+            checks: VecDeque::new(),
+            there: 0,
+            quarantined_before: 0,
+            failed_before: 0,
+            not_kept_before: 0,
+            changed: false,
+        }
+    }
+}
+
 /// One application.
 pub(crate) struct Planned {
     /// Its names.
@@ -94,9 +113,19 @@ struct Physical {
     name: String,
 }
 
+impl Physical {
+    fn is_among(&self, devices: &BTreeSet<(u32, u32)>) -> bool {
+        devices.contains(&(self.vendor, self.device))
+    }
+}
+
 /// The devices (vendor and device) that any application was used on, in processes of this pointer width.
 pub(crate) fn used_anywhere(found: &[ApplicationInfo]) -> BTreeSet<(u32, u32)> {
-    let headers = found.iter().flat_map(|info| &info.parts).filter_map(|part| part.device.as_ref());
+    used_in(found.iter().flat_map(|info| &info.parts).filter_map(|part| part.device.as_ref()))
+}
+
+/// The devices of these parts, in processes of this pointer width.
+fn used_in<'a>(headers: impl Iterator<Item = &'a DeviceHeader>) -> BTreeSet<(u32, u32)> {
     headers.filter(|header| is_ours(header)).map(|header| (header.vendor_id, header.device_id)).collect()
 }
 
@@ -134,12 +163,21 @@ impl Content {
 }
 
 /// The recipes of one application that have something to compile.
-#[derive(Clone, Copy)]
 struct Recipes<'a> {
     /// In the order of use.
     keys: &'a [Key],
     content: &'a HashMap<Key, Content>,
     uses: &'a HashMap<Key, LastUse>,
+}
+
+impl<'a> Recipes<'a> {
+    fn is_link(&self, key: &Key) -> bool {
+        self.content.get(key).is_some_and(|content| content.is_link)
+    }
+
+    fn modules(&self, key: &Key) -> &'a [Key] {
+        self.content.get(key).map_or(&[], |content| content.modules.as_slice())
+    }
 }
 
 /// A recorded device, made on a present one.
@@ -156,6 +194,13 @@ struct OldPart {
     part: Arc<Part>,
 }
 
+impl OldPart {
+    /// Whether the recipe was made: what only the driver had was made, too.
+    fn has(&self, key: &Key) -> bool {
+        [Kind::Artifact, Kind::Found].iter().any(|kind| self.part.contains(*kind, key))
+    }
+}
+
 impl Plan {
     /// Adds what is to be made for one application. `used`: the devices for an application that was used on none of
     /// this machine's; None: every device for every application.
@@ -167,7 +212,6 @@ impl Plan {
         used: Option<&BTreeSet<(u32, u32)>>,
         limits: &Limits,
     ) -> Result<(), OpenError> {
-        let timeout = limits.timeout;
         let name = AppName { display: info.display.clone(), folder: info.folder.clone() };
         let stash = Stash::open_patiently(root, &name)?;
         let number = self.applications.len();
@@ -188,15 +232,16 @@ impl Plan {
                 let last = uses.get(key).copied().unwrap_or_default();
                 (Reverse(last.run), last.order)
             });
-            match Asked::start(launch, &info.folder, timeout) {
+            match Asked::start(launch, &info.folder, limits.timeout) {
                 Ok(mut worker) => {
                     let recipes = Recipes { keys: &recipes, content: &content, uses: &uses };
-                    let groups = groups(&mut worker, launch, &planned, number, info, &recipes, used, limits);
-                    match groups {
-                        Ok((groups, problems, failed)) => {
-                            self.groups.extend(groups);
-                            planned.problems.extend(problems);
-                            planned.failed = failed;
+                    let stash = &*planned.stash;
+                    let application = Application { number, info, stash, recipes, launch, limits };
+                    match application.groups(&mut worker, used) {
+                        Ok(found) => {
+                            self.groups.extend(found.groups);
+                            planned.problems.extend(found.problems);
+                            planned.failed = found.failed;
                         }
                         Err(error) => planned.fail(&error),
                     }
@@ -207,184 +252,287 @@ impl Plan {
         self.applications.push(planned);
         Ok(())
     }
+
+    /// Leaves nothing to do where no other driver version has artifacts that this one lacks.
+    pub(crate) fn leave_out_unchanged(&mut self) {
+        for group in self.groups.iter_mut().filter(|group| !group.changed) {
+            group.tasks.clear();
+            group.checks.clear();
+        }
+    }
+
+    /// An application with recipes and without a device has failed.
+    pub(crate) fn expect_a_device_for_each(&mut self) {
+        for (number, planned) in self.applications.iter_mut().enumerate() {
+            let has_device = self.groups.iter().any(|group| group.application == number);
+            planned.failed |= planned.recipes > 0 && !has_device;
+        }
+    }
 }
 
-/// The groups of one application, what went wrong, and whether a worker died of it.
-#[allow(clippy::too_many_arguments, reason = "everything that is known of one application")]
-fn groups(
-    worker: &mut Asked,
-    launch: &Launch,
-    planned: &Planned,
-    application: usize,
-    info: &ApplicationInfo,
-    all: &Recipes<'_>,
-    used: Option<&BTreeSet<(u32, u32)>>,
-    limits: &Limits,
-) -> Result<(Vec<Group>, Vec<String>, bool), AskError> {
-    let Recipes { keys: recipes, content, uses } = *all;
-    let mut lengths = Lengths::new(planned.stash.portable());
-    let (mut problems, mut failed) = (Vec::new(), false);
-    let present = physical_devices(worker)?;
-    // The newest recorded device of each digest of features.
-    let mut setups: Vec<(Key, [u8; 32])> = Vec::new();
-    for line in worker.ask("setups", "end")?.iter().rev() {
-        let mut words = line.split(' ').skip(1).filter_map(from_hex);
-        if let (Some(digest), Some(features)) = (words.next(), words.next()) {
-            if setups.iter().all(|(_, known)| *known != features) {
-                setups.push((digest, features));
+/// One application, as it is planned.
+struct Application<'a> {
+    /// Its place among the planned ones.
+    number: usize,
+    info: &'a ApplicationInfo,
+    stash: &'a Stash,
+    recipes: Recipes<'a>,
+    launch: &'a Launch,
+    limits: &'a Limits,
+}
+
+/// What is known of an application's devices before its groups are made.
+struct Survey<'a> {
+    /// The device parts of its stash.
+    parts: Vec<OldPart>,
+    /// The recorded devices.
+    setups: Vec<Setup>,
+    /// It was used on a device of this machine.
+    known_here: bool,
+    /// Recipes that were compiled on some device of this machine, so that the others need not have them.
+    owned_by_one: HashSet<&'a Key>,
+}
+
+/// The groups of one application, and what went wrong.
+#[derive(Default)]
+struct Groups {
+    groups: Vec<Group>,
+    problems: Vec<String>,
+    /// A worker died of it.
+    failed: bool,
+}
+
+impl<'a> Application<'a> {
+    /// What is to be made for it. `used`: see [`Plan::add`].
+    fn groups(&self, worker: &mut Asked, used: Option<&BTreeSet<(u32, u32)>>) -> Result<Groups, AskError> {
+        let mut found = Groups::default();
+        let present = physical_devices(worker)?;
+        let setups = recorded_setups(worker)?;
+        let parts = self.device_parts(&mut found.problems);
+        let own = used_in(parts.iter().map(|old| &old.header));
+        // An application that was imported was used on no device of this machine yet; the other applications were.
+        let known_here = used.is_some() && present.iter().any(|physical| physical.is_among(&own));
+        let wanted = if known_here { Some(&own) } else { used };
+        let is_wanted = |physical: &&Physical| wanted.is_none_or(|wanted| physical.is_among(wanted));
+        let mut devices: Vec<&Physical> = present.iter().filter(is_wanted).collect();
+        if devices.is_empty() {
+            match only(&present) {
+                Some(only) => devices.push(only),
+                None => found.problems.push(no_device(&present)),
             }
         }
-    }
-    let mut parts = Vec::new();
-    for header in info.parts.iter().filter_map(|part| part.device.clone()) {
-        match planned.stash.device(&header) {
-            Ok(part) => parts.push(OldPart { header, part }),
-            Err(error) => problems.push(error.to_string()),
+        if setups.is_empty() {
+            found.problems.push(
+                "no device is recorded that a program has created, and none can be made like it".to_owned(),
+            );
         }
-    }
-    let own: BTreeSet<(u32, u32)> = parts
-        .iter()
-        .filter(|old| is_ours(&old.header))
-        .map(|old| (old.header.vendor_id, old.header.device_id))
-        .collect();
-    let is_among =
-        |of: &BTreeSet<(u32, u32)>, physical: &Physical| of.contains(&(physical.vendor, physical.device));
-    // An application that was imported was used on no device of this machine yet; the other applications were.
-    let known_here = used.is_some() && present.iter().any(|physical| is_among(&own, physical));
-    let wanted = if known_here { Some(&own) } else { used };
-    let is_wanted = |physical: &&Physical| wanted.is_none_or(|wanted| is_among(wanted, physical));
-    let mut devices: Vec<&Physical> = present.iter().filter(is_wanted).collect();
-    if devices.is_empty() {
-        match only(&present) {
-            Some(only) => devices.push(only),
-            None => problems.push(no_device(&present)),
+        if parts.iter().any(|old| !is_ours(&old.header)) {
+            let other = if cfg!(target_pointer_width = "64") { 32 } else { 64 };
+            found
+                .problems
+                .push(format!("what {other}-bit programs used is made by a {other}-bit vkstash only"));
         }
+        let owned_by_one = self.made_on_one_of(&present, &parts);
+        let survey = Survey { parts, setups, known_here, owned_by_one };
+        let mut lengths = Lengths::new(self.stash.portable());
+        for physical in devices {
+            let candidates = self.candidates(worker, physical, &survey, &mut found);
+            for (at, candidate) in candidates.iter().enumerate() {
+                let group = self.group(physical, candidate, at < GUESSES, &survey, &mut lengths);
+                found.groups.push(group);
+            }
+        }
+        Ok(found)
     }
-    if setups.is_empty() {
-        problems.push(
-            "no device is recorded that a program has created, and none can be made like it".to_owned(),
-        );
-    }
-    if parts.iter().any(|old| !is_ours(&old.header)) {
-        let other = if cfg!(target_pointer_width = "64") { 32 } else { 64 };
-        problems.push(format!("what {other}-bit programs used is made by a {other}-bit vkstash only"));
-    }
-    // What only the driver had was made, too.
-    let has =
-        |part: &Part, key: &Key| [Kind::Artifact, Kind::Found].iter().any(|kind| part.contains(*kind, key));
-    // Keys that were compiled on some device of this machine, so that the others need not have them.
-    let is_present = |old: &&OldPart| {
-        present.iter().any(|p| (p.vendor, p.device) == (old.header.vendor_id, old.header.device_id))
-    };
-    let present_parts: Vec<&OldPart> = parts.iter().filter(is_present).collect();
-    let was_made = |old: &&OldPart, key: &Key| has(&old.part, key) || old.part.contains(Kind::Cost, key);
-    let owned_by_one: HashSet<&Key> =
-        recipes.iter().filter(|key| present_parts.iter().any(|old| was_made(old, key))).collect();
 
-    let mut groups: Vec<Group> = Vec::new();
-    for physical in devices {
-        // The recorded devices that this device was used with, by the last use of their pipelines, then the others.
-        let mut candidates: Vec<Candidate<'_>> = Vec::new();
-        // Stable sorting leaves those of which nothing is known in the order of their records, the newest first.
-        for (setup, features) in &setups {
-            let header = match opened(worker, launch, info, physical, setup, limits.timeout) {
+    /// The device parts of the stash that can be opened.
+    fn device_parts(&self, problems: &mut Vec<String>) -> Vec<OldPart> {
+        let mut parts = Vec::new();
+        for header in self.info.parts.iter().filter_map(|part| part.device.clone()) {
+            match self.stash.device(&header) {
+                Ok(part) => parts.push(OldPart { header, part }),
+                Err(error) => problems.push(error.to_string()),
+            }
+        }
+        parts
+    }
+
+    /// The recipes that were compiled on one of these devices.
+    fn made_on_one_of(&self, present: &[Physical], parts: &[OldPart]) -> HashSet<&'a Key> {
+        let is_present = |old: &&OldPart| {
+            let device = (old.header.vendor_id, old.header.device_id);
+            present.iter().any(|physical| (physical.vendor, physical.device) == device)
+        };
+        let parts: Vec<&OldPart> = parts.iter().filter(is_present).collect();
+        let was_made = |old: &&OldPart, key: &Key| old.has(key) || old.part.contains(Kind::Cost, key);
+        self.recipes.keys.iter().filter(|key| parts.iter().any(|old| was_made(old, key))).collect()
+    }
+
+    /// The recorded devices that a device was used with, by the last use of their pipelines, then the others. Without
+    /// those that have a group already.
+    fn candidates(
+        &self,
+        worker: &mut Asked,
+        physical: &Physical,
+        survey: &Survey<'_>,
+        found: &mut Groups,
+    ) -> Vec<Candidate<'a>> {
+        let mut candidates: Vec<Candidate<'a>> = Vec::new();
+        for Setup { key, features } in &survey.setups {
+            let header = match self.opened(worker, physical, key) {
                 Ok(header) => header,
                 Err(error) => {
-                    failed |= !matches!(error, AskError::Cannot(_));
-                    problems.push(format!("{}: {error}", physical.name));
+                    found.failed |= !matches!(error, AskError::Cannot(_));
+                    found.problems.push(format!("{}: {error}", physical.name));
                     continue;
                 }
             };
+            let is_of_header = |old: &&OldPart| same_device(&old.header, &header);
             // One of two drivers of this device, and not the one that was used.
-            let other_driver = known_here && !parts.iter().any(|old| same_device(&old.header, &header));
-            if other_driver || groups.iter().any(|group| group.header == header) {
+            let other_driver = survey.known_here && !survey.parts.iter().any(|old| is_of_header(&old));
+            if other_driver || found.groups.iter().any(|group| group.header == header) {
                 continue;
             }
-            let of_features = |old: &&OldPart| {
-                same_device(&old.header, &header)
-                    && (old.header.features_digest == *features
-                        || old.header.features_digest == header.features_digest)
-            };
-            let old: Vec<&OldPart> = parts.iter().filter(of_features).collect();
-            let owned = recipes.iter().filter(|key| old.iter().any(|old| has(&old.part, key)));
+            let has_features =
+                |old: &&OldPart| [*features, header.features_digest].contains(&old.header.features_digest);
+            let old: Vec<_> = survey.parts.iter().filter(is_of_header).filter(has_features).collect();
+            let owned = self.recipes.keys.iter().filter(|key| old.iter().any(|old| old.has(key)));
             // Two recorded devices may differ in what the driver does not have any more.
             match candidates.iter_mut().find(|known| known.header == header) {
                 Some(known) => known.owned.extend(owned),
-                None => candidates.push(Candidate { header, setup: *setup, owned: owned.collect() }),
+                None => candidates.push(Candidate { header, setup: *key, owned: owned.collect() }),
             }
         }
+        // Stable sorting leaves those of which nothing is known in the order of their records, the newest first.
         candidates.sort_by_cached_key(|candidate| {
-            let uses = candidate.owned.iter().filter_map(|key| uses.get(*key));
+            let uses = candidate.owned.iter().filter_map(|key| self.recipes.uses.get(*key));
             Reverse(uses.map(|last| (last.run, last.unix_ms)).max())
         });
-        for (at, Candidate { header, setup, owned }) in candidates.iter().enumerate() {
-            let current = parts.iter().find(|old| old.header == *header).map(|old| &old.part);
-            let mut group = Group {
-                application,
-                device: physical.index,
-                device_name: physical.name.clone(),
-                setup: *setup,
-                header: header.clone(),
-                tasks: VecDeque::new(),
-                checks: VecDeque::new(),
-                there: 0,
-                quarantined_before: 0,
-                failed_before: 0,
-                not_kept_before: 0,
-                changed: false,
+        candidates
+    }
+
+    /// The header of a device that is made like a recorded one. If the worker dies of that, the next question gets
+    /// another.
+    fn opened(&self, worker: &mut Asked, physical: &Physical, setup: &Key) -> Result<DeviceHeader, AskError> {
+        let answer = worker.ask(&format!("open {} {}", physical.index, hex::encode(setup)), "opened");
+        if matches!(answer, Err(AskError::Died(_) | AskError::Hung(_))) {
+            *worker = Asked::start(self.launch, &self.info.folder, self.limits.timeout)?;
+        }
+        let lines = answer?;
+        let header =
+            lines.last().and_then(|line| line.split_once(' ')).and_then(|(_, digits)| header_of(digits));
+        header.ok_or_else(|| AskError::Cannot("the worker's answer is not understood".to_owned()))
+    }
+
+    /// What is to be made on one device. `guesses`: also the recipes that were compiled on none.
+    fn group(
+        &self,
+        physical: &Physical,
+        candidate: &Candidate<'_>,
+        guesses: bool,
+        survey: &Survey<'_>,
+        lengths: &mut Lengths,
+    ) -> Group {
+        let Candidate { header, setup, owned } = candidate;
+        let parts = &survey.parts;
+        let current = parts.iter().find(|old| old.header == *header).map(|old| &*old.part);
+        // The present driver's part first, then other versions of it, then whatever there is.
+        let of_device = parts.iter().filter(|old| same_device(&old.header, header));
+        let others = parts.iter().filter(|old| !same_device(&old.header, header));
+        let sources: Vec<&Part> = of_device.chain(others).map(|old| &*old.part).collect();
+        let mut group = Group::new(self.number, physical, *setup, header.clone());
+        let (mut tasks, mut costs) = (Vec::new(), Vec::new());
+        for key in self.recipes.keys {
+            let is_owned = owned.contains(key);
+            // Nothing says with which features the others were compiled: any that were used lately may be right.
+            if !is_owned && (!guesses || survey.owned_by_one.contains(key)) {
+                continue;
+            }
+            let task = Task { is_link: self.recipes.is_link(key), ..Task::new(*key, 0) };
+            match Standing::of(key, current) {
+                Standing::There => {
+                    group.there += 1;
+                    group.checks.push_back(Task { present: true, ..task });
+                }
+                Standing::Quarantined => group.quarantined_before += 1,
+                Standing::Failed => group.failed_before += 1,
+                Standing::NotKept => group.not_kept_before += 1,
+                Standing::Lacking => {
+                    group.changed |= is_owned;
+                    costs.push(order::recorded_cost(sources.iter().copied(), key));
+                    tasks.push(task);
+                }
+            }
+        }
+        lengths.fill_in(&mut costs, |at| self.recipes.modules(&tasks[at].key));
+        for (task, cost) in tasks.iter_mut().zip(&costs) {
+            task.cost = cost.unwrap_or_default();
+        }
+        group.tasks = order::long_ones_in_time(tasks, self.limits.jobs);
+        group
+    }
+}
+
+/// What the present driver has of a recipe.
+enum Standing {
+    /// An artifact.
+    There,
+    /// A process died of it.
+    Quarantined,
+    /// An error, or an artifact that it does not take.
+    Failed,
+    /// Nothing: its caches keep nothing of the pipeline.
+    NotKept,
+    /// Nothing yet.
+    Lacking,
+}
+
+impl Standing {
+    /// By the part of that driver, if there is one.
+    fn of(key: &Key, part: Option<&Part>) -> Standing {
+        let Some(part) = part else { return Standing::Lacking };
+        let mut payload = Vec::new();
+        if part.read(Kind::Artifact, key, &mut payload) {
+            return if part.crash_count(key) >= CRASH_LIMIT {
+                Standing::Quarantined
+            } else if payload::refusals(&payload) >= payload::REFUSALS_LIMIT {
+                Standing::Failed
+            } else {
+                Standing::There
             };
-            let mut costs = Vec::new();
-            // The present driver's part first, then other versions of it, then whatever there is.
-            let of_device = parts.iter().filter(|old| same_device(&old.header, header));
-            let others = parts.iter().filter(|old| !same_device(&old.header, header));
-            let sources: Vec<&Part> = of_device.chain(others).map(|old| &*old.part).collect();
-            for key in recipes {
-                let is_owned = owned.contains(key);
-                // Nothing says with which features the others were compiled: any that were used lately may be right.
-                if !is_owned && (owned_by_one.contains(key) || at >= GUESSES) {
-                    continue;
-                }
-                let is_link = content.get(key).is_some_and(|content| content.is_link);
-                let mut payload = Vec::new();
-                if let Some(part) = current.filter(|part| part.read(Kind::Artifact, key, &mut payload)) {
-                    if part.crash_count(key) >= CRASH_LIMIT {
-                        group.quarantined_before += 1;
-                    } else if payload::refusals(&payload) >= payload::REFUSALS_LIMIT {
-                        group.failed_before += 1;
-                    } else {
-                        group.there += 1;
-                        group.checks.push_back(Task { present: true, is_link, ..Task::new(*key, 0) });
-                    }
-                    continue;
-                }
-                let failed = current.is_some_and(|part| part.read(Kind::Failed, key, &mut payload));
-                // Of what was compiled and left no artifact the driver keeps nothing.
-                if current.is_some_and(|part| part.contains(Kind::Cost, key)) {
-                    group.not_kept_before += 1;
-                    continue;
-                }
-                match payload.first().filter(|_| failed) {
-                    Some(1) => group.failed_before += 1,
-                    Some(2..=4) => group.quarantined_before += 1,
-                    _ => {
-                        group.changed |= is_owned;
-                        costs.push(order::recorded_cost(sources.iter().copied(), key));
-                        group.tasks.push_back(Task { is_link, ..Task::new(*key, 0) });
-                    }
-                }
-            }
-            let mut tasks: Vec<Task> = std::mem::take(&mut group.tasks).into();
-            lengths.fill_in(&mut costs, |at| {
-                content.get(&tasks[at].key).map_or(&[], |content| content.modules.as_slice())
-            });
-            for (task, cost) in tasks.iter_mut().zip(&costs) {
-                task.cost = cost.unwrap_or_default();
-            }
-            group.tasks = order::long_ones_in_time(tasks, limits.jobs);
-            groups.push(group);
+        }
+        // Of what was compiled and left no artifact the driver keeps nothing.
+        if part.contains(Kind::Cost, key) {
+            return Standing::NotKept;
+        }
+        let has_failed = part.read(Kind::Failed, key, &mut payload);
+        match payload.first().filter(|_| has_failed) {
+            Some(1) => Standing::Failed,
+            Some(2..=4) => Standing::Quarantined,
+            _ => Standing::Lacking,
         }
     }
-    Ok((groups, problems, failed))
+}
+
+/// A recorded device.
+struct Setup {
+    key: Key,
+    /// The digest of its features.
+    features: [u8; 32],
+}
+
+/// The newest recorded device of each digest of features, the newest first.
+fn recorded_setups(worker: &mut Asked) -> Result<Vec<Setup>, AskError> {
+    let mut setups: Vec<Setup> = Vec::new();
+    for line in worker.ask("setups", "end")?.iter().rev() {
+        let mut words = line.split(' ').skip(1).filter_map(from_hex);
+        if let (Some(key), Some(features)) = (words.next(), words.next()) {
+            if setups.iter().all(|known| known.features != features) {
+                setups.push(Setup { key, features });
+            }
+        }
+    }
+    Ok(setups)
 }
 
 /// As a worker writes it.
@@ -429,24 +577,6 @@ fn no_device(present: &[Physical]) -> String {
     }
     let names: Vec<_> = present.iter().map(|physical| physical.name.as_str()).collect();
     format!("it was used on no device that is here ({}): --every-device takes them all", names.join(", "))
-}
-
-/// The header of a device that is made like a recorded one. If the worker dies of that, the next question gets another.
-fn opened(
-    worker: &mut Asked,
-    launch: &Launch,
-    info: &ApplicationInfo,
-    physical: &Physical,
-    setup: &Key,
-    timeout: Duration,
-) -> Result<DeviceHeader, AskError> {
-    let answer = worker.ask(&format!("open {} {}", physical.index, hex::encode(setup)), "opened");
-    if matches!(answer, Err(AskError::Died(_) | AskError::Hung(_))) {
-        *worker = Asked::start(launch, &info.folder, timeout)?;
-    }
-    let lines = answer?;
-    let header = lines.last().and_then(|line| line.split_once(' ')).and_then(|(_, digits)| header_of(digits));
-    header.ok_or_else(|| AskError::Cannot("the worker's answer is not understood".to_owned()))
 }
 
 /// A device header in hexadecimal digits.

@@ -66,7 +66,25 @@ fn outcome(reports: &[RunReport], known: Known) -> String {
     if tally.requests() == 0 {
         return "no pipeline was created".to_owned();
     }
+    let mut line = format!("{}, {} compiled", without_compiling(&tally), tally.compiled());
+    let sometimes = [
+        (Count::Offered, "offered"),
+        (Count::CompileRequired, "compile required"),
+        (Count::Failed, "failed"),
+        (Count::NothingToCompile, "with nothing to compile"),
+    ];
+    for (what, words) in sometimes {
+        if tally.get(what) > 0 {
+            line += &format!(", {} {words}", tally.get(what));
+        }
+    }
+    line += &format!(", {} bypassed{}", tally.get(Count::Bypassed), reasons_for_bypasses(&tally));
+    line += &format!("; {}", saved(tally.get(Count::SavedNanos), tally.get(Count::AheadNanos)));
+    line + &remarks(&tally, known)
+}
 
+/// How many pipelines were served, and how many the driver's caches had; the greater number first.
+fn without_compiling(tally: &Tally) -> String {
     let mut served = match tally.hit_percent() {
         Some(percent) => format!("{} served ({percent:.1} %)", tally.served()),
         None => format!("{} served", tally.served()),
@@ -74,58 +92,52 @@ fn outcome(reports: &[RunReport], known: Known) -> String {
     if tally.get(Count::Parked) > 0 {
         served += &format!(", {} of them ready before the program asked", tally.get(Count::Parked));
     }
-    // Who had the most of them is named first.
-    let answered = (tally.get(Count::DriverHad) > 0).then(|| {
-        let percent = tally.driver_percent().unwrap_or_default();
-        format!("{} answered by the driver's caches ({percent:.1} %)", tally.get(Count::DriverHad))
-    });
-    let mut line = match answered {
-        Some(answered) if tally.get(Count::DriverHad) > tally.served() => format!("{answered}, {served}"),
-        Some(answered) => format!("{served}, {answered}"),
-        None => served,
-    };
-    line += &format!(", {} compiled", tally.compiled());
-    let sometimes = [
-        (Count::Offered, "offered"),
-        (Count::CompileRequired, "compile required"),
-        (Count::Failed, "failed"),
-    ];
-    for (what, words) in sometimes {
-        if tally.get(what) > 0 {
-            line += &format!(", {} {words}", tally.get(what));
-        }
+    let driver_had = tally.get(Count::DriverHad);
+    if driver_had == 0 {
+        return served;
     }
-    if tally.get(Count::NothingToCompile) > 0 {
-        line += &format!(", {} with nothing to compile", tally.get(Count::NothingToCompile));
+    let percent = tally.driver_percent().unwrap_or_default();
+    let answered = format!("{driver_had} answered by the driver's caches ({percent:.1} %)");
+    if driver_had > tally.served() {
+        format!("{answered}, {served}")
+    } else {
+        format!("{served}, {answered}")
     }
-    line += &format!(", {} bypassed", tally.get(Count::Bypassed));
+}
+
+/// The most frequent reasons for bypasses, in brackets; nothing if there were none.
+fn reasons_for_bypasses(tally: &Tally) -> String {
     let reasons = tally.bypassed();
     let words: Vec<_> = reasons
         .iter()
         .take(MOST_REASONS)
         .map(|&(reason, s_type, _)| plain(&names::bypass(reason, s_type)))
         .collect();
-    if !words.is_empty() {
-        let more = if reasons.len() > MOST_REASONS { ", ..." } else { "" };
-        line += &format!(" ({}{more})", words.join(", "));
+    if words.is_empty() {
+        return String::new();
     }
-    let (nanos, ahead) = (tally.get(Count::SavedNanos), tally.get(Count::AheadNanos));
-    line += &format!("; {}", saved(nanos, ahead));
+    let more = if reasons.len() > MOST_REASONS { ", ..." } else { "" };
+    format!(" ({}{more})", words.join(", "))
+}
+
+/// Why not more was served, as far as that can be told.
+fn remarks(tally: &Tally, known: Known) -> String {
+    let mut remarks = String::new();
     if let Some((_, reasons)) = unready::of(|what| tally.get(what)) {
-        line += &format!("; not ready: {reasons}");
+        remarks += &format!("; not ready: {reasons}");
     }
     if tally.get(Count::SwitchedOff) > 0 {
-        line += "; compilations were disabled (`vkstash cache`)";
+        remarks += "; compilations were disabled (`vkstash cache`)";
     }
     if tally.get(Count::NothingKept) > 0 && tally.served() == 0 {
-        line += match known.has_background {
+        remarks += match known.has_background {
             true => {
                 "; this driver's caches keep nothing, so only what background work compiles ahead can be served"
             }
             false => "; this driver's caches keep nothing that could be served",
         };
     }
-    line
+    remarks
 }
 
 /// Hints for a run without reports.

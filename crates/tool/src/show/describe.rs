@@ -4,7 +4,8 @@ use std::io;
 
 use ash::vk;
 use vkstash_model::recipe::{
-    Code, Extensions, Graphics, Pipeline, RayTracing, Recipe, Stage, Target, VertexInput,
+    Code, ColorBlend, DepthStencil, Extensions, Graphics, Multisample, Pipeline, Rasterization, RayTracing,
+    Recipe, Stage, Target, VertexInput, Viewport,
 };
 use vkstash_model::structures;
 use vkstash_store::format::record::Key;
@@ -111,26 +112,21 @@ fn graphics(portable: &Browser, graphics: &Graphics<'_>, out: &mut impl io::Writ
         writeln!(out, "tessellation: patches of {} control points", tessellation.patch_control_points)?;
         extensions(out, "tessellation", &tessellation.extensions)?;
     }
-    if let Some(viewport) = &graphics.viewport {
-        writeln!(
-            out,
-            "viewports: {} of {}, scissors: {} of {} are static",
-            viewport.viewports.len(),
-            viewport.viewport_count,
-            viewport.scissors.len(),
-            viewport.scissor_count
-        )?;
-        for [x, y, width, height, near, far] in &viewport.viewports {
-            let [x, y, width, height, near, far] =
-                [x, y, width, height, near, far].map(|bits| f32::from_bits(*bits));
-            writeln!(out, "  viewport: {width} x {height} at {x}, {y}; depth {near} to {far}")?;
-        }
-        for (x, y, width, height) in &viewport.scissors {
-            writeln!(out, "  scissor: {width} x {height} at {x}, {y}")?;
-        }
-        extensions(out, "viewport", &viewport.extensions)?;
+    if let Some(state) = &graphics.viewport {
+        viewport(out, state)?;
     }
-    fragment(out, graphics)?;
+    if let Some(state) = &graphics.rasterization {
+        rasterization(out, state)?;
+    }
+    if let Some(state) = &graphics.multisample {
+        multisample(out, state)?;
+    }
+    if let Some(state) = &graphics.depth_stencil {
+        depth_stencil(out, state)?;
+    }
+    if let Some(state) = &graphics.color_blend {
+        color_blend(out, state)?;
+    }
     dynamic(out, &graphics.dynamic)?;
     target(portable, out, &graphics.target)?;
     layout(portable, out, graphics.layout.as_ref())?;
@@ -154,90 +150,106 @@ fn vertex_input(out: &mut impl io::Write, input: &VertexInput<'_>) -> io::Result
     extensions(out, "vertex input", &input.extensions)
 }
 
-/// Rasterization, multisampling, depth, stencil and blending.
-fn fragment(out: &mut impl io::Write, graphics: &Graphics<'_>) -> io::Result<()> {
-    if let Some(rasterization) = &graphics.rasterization {
-        let [polygon, cull, front] = rasterization.modes;
-        let switches = ["depth clamp", "rasterizer discard", "depth bias"];
-        let [constant, clamp, slope, line] = rasterization.factors.map(f32::from_bits);
+fn viewport(out: &mut impl io::Write, viewport: &Viewport<'_>) -> io::Result<()> {
+    writeln!(
+        out,
+        "viewports: {} of {}, scissors: {} of {} are static",
+        viewport.viewports.len(),
+        viewport.viewport_count,
+        viewport.scissors.len(),
+        viewport.scissor_count
+    )?;
+    for [x, y, width, height, near, far] in &viewport.viewports {
+        let [x, y, width, height, near, far] =
+            [x, y, width, height, near, far].map(|bits| f32::from_bits(*bits));
+        writeln!(out, "  viewport: {width} x {height} at {x}, {y}; depth {near} to {far}")?;
+    }
+    for (x, y, width, height) in &viewport.scissors {
+        writeln!(out, "  scissor: {width} x {height} at {x}, {y}")?;
+    }
+    extensions(out, "viewport", &viewport.extensions)
+}
+
+fn rasterization(out: &mut impl io::Write, rasterization: &Rasterization<'_>) -> io::Result<()> {
+    let [polygon, cull, front] = rasterization.modes;
+    let switches = ["depth clamp", "rasterizer discard", "depth bias"];
+    let [constant, clamp, slope, line] = rasterization.factors.map(f32::from_bits);
+    writeln!(
+        out,
+        "rasterization: polygons {:?}, cull {}, front {:?}{}, line width {line}",
+        vk::PolygonMode::from_raw(polygon as i32),
+        or_none(vk::CullModeFlags::from_raw(cull)),
+        vk::FrontFace::from_raw(front as i32),
+        enabled(&switches, &rasterization.switches)
+    )?;
+    if rasterization.switches[2] != 0 {
+        writeln!(out, "  depth bias: {constant} constant, {clamp} clamp, {slope} slope")?;
+    }
+    extensions(out, "rasterization", &rasterization.extensions)
+}
+
+fn multisample(out: &mut impl io::Write, multisample: &Multisample<'_>) -> io::Result<()> {
+    let samples = vk::SampleCountFlags::from_raw(multisample.samples);
+    let [shading, least] = multisample.sample_shading;
+    let shading =
+        if shading != 0 { format!(", sample shading of {}", f32::from_bits(least)) } else { String::new() };
+    let mask = multisample.sample_mask.iter().map(|word| format!(", mask {word:#x}")).collect::<String>();
+    let alpha = enabled(&["alpha to coverage", "alpha to one"], &multisample.alpha);
+    writeln!(out, "samples: {samples:?}{shading}{mask}{alpha}")?;
+    extensions(out, "multisampling", &multisample.extensions)
+}
+
+fn depth_stencil(out: &mut impl io::Write, state: &DepthStencil<'_>) -> io::Result<()> {
+    let [test, write, compare, bounds, stencil] = state.depth;
+    let compare = vk::CompareOp::from_raw(compare as i32);
+    let switches = ["test", "write", "bounds test", "stencil test"];
+    writeln!(out, "depth: {compare:?}{}", enabled(&switches, &[test, write, bounds, stencil]))?;
+    for (side, face) in ["front", "back"].iter().zip(&state.stencil).filter(|_| stencil != 0) {
+        let [fail, pass, depth_fail, compare, compare_mask, write_mask, reference] = *face;
+        let operation = |raw: u32| vk::StencilOp::from_raw(raw as i32);
         writeln!(
             out,
-            "rasterization: polygons {:?}, cull {}, front {:?}{}, line width {line}",
-            vk::PolygonMode::from_raw(polygon as i32),
-            or_none(vk::CullModeFlags::from_raw(cull)),
-            vk::FrontFace::from_raw(front as i32),
-            enabled(&switches, &rasterization.switches)
+            "  stencil {side}: {:?}, fail {:?}, pass {:?}, depth fail {:?}, masks {compare_mask:#x} and \
+             {write_mask:#x}, reference {reference}",
+            vk::CompareOp::from_raw(compare as i32),
+            operation(fail),
+            operation(pass),
+            operation(depth_fail)
         )?;
-        if rasterization.switches[2] != 0 {
-            writeln!(out, "  depth bias: {constant} constant, {clamp} clamp, {slope} slope")?;
+    }
+    extensions(out, "depth and stencil", &state.extensions)
+}
+
+fn color_blend(out: &mut impl io::Write, blend: &ColorBlend<'_>) -> io::Result<()> {
+    let [logic, operation] = blend.logic;
+    let logic = if logic != 0 {
+        format!(", logic {:?}", vk::LogicOp::from_raw(operation as i32))
+    } else {
+        String::new()
+    };
+    writeln!(out, "blending: {} attachments{logic}", blend.attachment_count)?;
+    for (at, [enable, source, target, operation, source_alpha, target_alpha, alpha, mask]) in
+        blend.attachments.iter().enumerate()
+    {
+        let mask = or_none(vk::ColorComponentFlags::from_raw(*mask));
+        if *enable == 0 {
+            writeln!(out, "  attachment {at}: written {mask}")?;
+            continue;
         }
-        extensions(out, "rasterization", &rasterization.extensions)?;
+        let factor = |raw: &u32| vk::BlendFactor::from_raw(*raw as i32);
+        let op = |raw: &u32| vk::BlendOp::from_raw(*raw as i32);
+        writeln!(
+            out,
+            "  attachment {at}: colour {:?} {:?} {:?}, alpha {:?} {:?} {:?}, written {mask}",
+            factor(source),
+            op(operation),
+            factor(target),
+            factor(source_alpha),
+            op(alpha),
+            factor(target_alpha)
+        )?;
     }
-    if let Some(multisample) = &graphics.multisample {
-        let samples = vk::SampleCountFlags::from_raw(multisample.samples);
-        let [shading, least] = multisample.sample_shading;
-        let shading = if shading != 0 {
-            format!(", sample shading of {}", f32::from_bits(least))
-        } else {
-            String::new()
-        };
-        let mask = multisample.sample_mask.iter().map(|word| format!(", mask {word:#x}")).collect::<String>();
-        let alpha = enabled(&["alpha to coverage", "alpha to one"], &multisample.alpha);
-        writeln!(out, "samples: {samples:?}{shading}{mask}{alpha}")?;
-        extensions(out, "multisampling", &multisample.extensions)?;
-    }
-    if let Some(state) = &graphics.depth_stencil {
-        let [test, write, compare, bounds, stencil] = state.depth;
-        let compare = vk::CompareOp::from_raw(compare as i32);
-        let switches = ["test", "write", "bounds test", "stencil test"];
-        writeln!(out, "depth: {compare:?}{}", enabled(&switches, &[test, write, bounds, stencil]))?;
-        for (side, face) in ["front", "back"].iter().zip(&state.stencil).filter(|_| stencil != 0) {
-            let [fail, pass, depth_fail, compare, compare_mask, write_mask, reference] = *face;
-            let operation = |raw: u32| vk::StencilOp::from_raw(raw as i32);
-            writeln!(
-                out,
-                "  stencil {side}: {:?}, fail {:?}, pass {:?}, depth fail {:?}, masks {compare_mask:#x} and \
-                 {write_mask:#x}, reference {reference}",
-                vk::CompareOp::from_raw(compare as i32),
-                operation(fail),
-                operation(pass),
-                operation(depth_fail)
-            )?;
-        }
-        extensions(out, "depth and stencil", &state.extensions)?;
-    }
-    if let Some(blend) = &graphics.color_blend {
-        let [logic, operation] = blend.logic;
-        let logic = if logic != 0 {
-            format!(", logic {:?}", vk::LogicOp::from_raw(operation as i32))
-        } else {
-            String::new()
-        };
-        writeln!(out, "blending: {} attachments{logic}", blend.attachment_count)?;
-        for (at, [enable, source, target, operation, source_alpha, target_alpha, alpha, mask]) in
-            blend.attachments.iter().enumerate()
-        {
-            let mask = or_none(vk::ColorComponentFlags::from_raw(*mask));
-            if *enable == 0 {
-                writeln!(out, "  attachment {at}: written {mask}")?;
-                continue;
-            }
-            let factor = |raw: &u32| vk::BlendFactor::from_raw(*raw as i32);
-            let op = |raw: &u32| vk::BlendOp::from_raw(*raw as i32);
-            writeln!(
-                out,
-                "  attachment {at}: colour {:?} {:?} {:?}, alpha {:?} {:?} {:?}, written {mask}",
-                factor(source),
-                op(operation),
-                factor(target),
-                factor(source_alpha),
-                op(alpha),
-                factor(target_alpha)
-            )?;
-        }
-        extensions(out, "blending", &blend.extensions)?;
-    }
-    Ok(())
+    extensions(out, "blending", &blend.extensions)
 }
 
 /// `, depth clamp, depth bias`: the switches that are on.

@@ -169,87 +169,107 @@ fn describe_device(lines: &mut Vec<String>, device: &Device, parts: &[Part]) {
 }
 
 fn describe_work(lines: &mut Vec<String>, work: &Work) {
-    let get = |what: Count| work.counters.get(what.name()).copied().unwrap_or(0);
-    let mut row = |label: &str, count: u64, note: &str| {
-        lines.push(format!("    {label:<18}{count:>8}  {note}").trim_end().to_owned());
-    };
-    let percent = work.hit_percent.map_or(String::new(), |percent| format!("{percent:.1} %, "));
-    let served = get(Count::Served).saturating_add(get(Count::Parked));
-    let saved = saved(get(Count::SavedNanos), get(Count::AheadNanos));
-    row("served", served, &format!("{percent}{saved}"));
-    if get(Count::Parked) > 0 {
-        row("parked", get(Count::Parked), "of those: finished before the program asked");
+    let mut rows = Rows { lines, work };
+    rows.describe_served();
+    rows.describe_driver_had();
+    rows.describe_compiled();
+    for (what, label, note) in SOMETIMES {
+        rows.add_if_any(what, label, note);
     }
-    if let Some((count, reasons)) = unready::of(get) {
-        row("not ready", count, &format!("before the program asked: {reasons}"));
+    let identified = format!("{} of them served", rows.get(Count::IdentifierServed));
+    rows.add_if_any(Count::IdentifierRequests, "by identifier", &identified);
+    rows.add_if_any(Count::Bypassed, "bypassed", "left to the driver; not in the percentage");
+    for bypass in &work.bypassed {
+        rows.add("", bypass.count, &plain(&names::bypass(&bypass.reason, bypass.s_type)));
     }
-    let compiled = get(Count::Compiled).saturating_add(get(Count::CompiledUnrecorded));
-    let unrecorded = match get(Count::CompiledUnrecorded) {
-        0 => String::new(),
-        count => format!(", {count} of them without an artifact"),
-    };
-    // Reports of earlier versions lack the time for drivers that were only watched.
-    let spent = match get(Count::CompileNanos) {
-        0 if compiled > 0 => "time not measured".to_owned(),
-        nanos => format!("in {}", span(nanos)),
-    };
-    if get(Count::DriverHad) > 0 {
-        let percent = work.driver_percent.map_or(String::new(), |percent| format!("{percent:.1} %, "));
+}
+
+/// What is seldom counted, with its label and what there is to say of it.
+const SOMETIMES: [(Count, &str, &str); 16] = [
+    (Count::ModuleMissing, "module missing", "asked for by identifier, and their code is no longer kept"),
+    (Count::Offered, "offered", "through an artifact that the device cannot confirm"),
+    (Count::NothingToCompile, "nothing to compile", "libraries without shaders, fast links"),
+    (Count::CompileRequired, "compile required", "the program asked not to compile"),
+    (Count::ParkedUnasked, "parked in vain", "finished, and not asked for in time"),
+    (Count::FoundNoMore, "found no more", "asked for ahead, and no longer in the driver's own caches"),
+    (Count::ParkingFailed, "not parked", "could not be made before the program asked"),
+    (Count::FromBase, "from a base", "of the served"),
+    (Count::FromSibling, "from a sibling", "of the served, made when the program enabled other features"),
+    (Count::SiblingNotTaken, "sibling refused", "artifacts of a device with other features: no loss"),
+    (Count::NotTaken, "not taken", "artifacts that the driver refused"),
+    (Count::Quarantined, "quarantined", "artifacts of which programs died: see vkstash quarantine"),
+    (Count::NotReady, "not ready", "artifacts that the disk did not allow to use in time"),
+    (Count::Failed, "failed", "the driver answered with an error"),
+    (Count::Dropped, "dropped", "not recorded: too much at once"),
+    (Count::InternalFailures, "internal failures", "please report"),
+];
+
+/// The lines of a device, with a row for each counter.
+struct Rows<'a> {
+    lines: &'a mut Vec<String>,
+    work: &'a Work,
+}
+
+impl Rows<'_> {
+    fn get(&self, what: Count) -> u64 {
+        self.work.counters.get(what.name()).copied().unwrap_or(0)
+    }
+
+    fn add(&mut self, label: &str, count: u64, note: &str) {
+        self.lines.push(format!("    {label:<18}{count:>8}  {note}").trim_end().to_owned());
+    }
+
+    /// Nothing is said of a counter that is 0.
+    fn add_if_any(&mut self, what: Count, label: &str, note: &str) {
+        if self.get(what) > 0 {
+            self.add(label, self.get(what), note);
+        }
+    }
+
+    fn describe_served(&mut self) {
+        let percent = self.work.hit_percent.map_or(String::new(), |percent| format!("{percent:.1} %, "));
+        let served = self.get(Count::Served).saturating_add(self.get(Count::Parked));
+        let saved = saved(self.get(Count::SavedNanos), self.get(Count::AheadNanos));
+        self.add("served", served, &format!("{percent}{saved}"));
+        self.add_if_any(Count::Parked, "parked", "of those: finished before the program asked");
+        if let Some((count, reasons)) = unready::of(|what| self.get(what)) {
+            self.add("not ready", count, &format!("before the program asked: {reasons}"));
+        }
+    }
+
+    fn describe_driver_had(&mut self) {
+        if self.get(Count::DriverHad) == 0 {
+            return;
+        }
+        let percent = self.work.driver_percent.map_or(String::new(), |percent| format!("{percent:.1} %, "));
         let note = format!("{percent}in the program's or the driver's own cache");
-        row("driver had", get(Count::DriverHad), &note);
+        self.add("driver had", self.get(Count::DriverHad), &note);
         let of_those = [
             (Count::DriverHadOnDisk, "on its disk", "of those: read from the driver's disk cache"),
             (Count::CompanionHad, "beside", "of those: from what was served for the same shaders"),
         ];
-        for (what, label, note) in of_those.into_iter().filter(|(what, ..)| get(*what) > 0) {
-            row(label, get(what), note);
+        for (what, label, note) in of_those {
+            self.add_if_any(what, label, note);
         }
     }
-    row("compiled", compiled, &format!("{spent}{unrecorded}"));
-    if get(Count::NothingKept) > 0 {
-        let note = "of those: the driver's caches keep nothing of them that a later run could use";
-        row("nothing kept", get(Count::NothingKept), note);
-    }
-    if get(Count::ServedBefore) > 0 {
-        let spent = span(get(Count::ServedBeforeNanos));
-        row(
-            "served before",
-            get(Count::ServedBefore),
-            &format!("compiled again in {spent}: evicted or lost"),
-        );
-    }
-    let sometimes = [
-        (Count::ModuleMissing, "module missing", "asked for by identifier, and their code is no longer kept"),
-        (Count::Offered, "offered", "through an artifact that the device cannot confirm"),
-        (Count::NothingToCompile, "nothing to compile", "libraries without shaders, fast links"),
-        (Count::CompileRequired, "compile required", "the program asked not to compile"),
-        (Count::ParkedUnasked, "parked in vain", "finished, and not asked for in time"),
-        (Count::FoundNoMore, "found no more", "asked for ahead, and no longer in the driver's own caches"),
-        (Count::ParkingFailed, "not parked", "could not be made before the program asked"),
-        (Count::FromBase, "from a base", "of the served"),
-        (Count::FromSibling, "from a sibling", "of the served, made when the program enabled other features"),
-        (Count::SiblingNotTaken, "sibling refused", "artifacts of a device with other features: no loss"),
-        (Count::NotTaken, "not taken", "artifacts that the driver refused"),
-        (Count::Quarantined, "quarantined", "artifacts of which programs died: see vkstash quarantine"),
-        (Count::NotReady, "not ready", "artifacts that the disk did not allow to use in time"),
-        (Count::Failed, "failed", "the driver answered with an error"),
-        (Count::Dropped, "dropped", "not recorded: too much at once"),
-        (Count::InternalFailures, "internal failures", "please report"),
-    ];
-    for (what, label, note) in sometimes {
-        if get(what) > 0 {
-            row(label, get(what), note);
-        }
-    }
-    if get(Count::IdentifierRequests) > 0 {
-        let note = format!("{} of them served", get(Count::IdentifierServed));
-        row("by identifier", get(Count::IdentifierRequests), &note);
-    }
-    if get(Count::Bypassed) > 0 {
-        row("bypassed", get(Count::Bypassed), "left to the driver; not in the percentage");
-    }
-    for bypass in &work.bypassed {
-        row("", bypass.count, &plain(&names::bypass(&bypass.reason, bypass.s_type)));
+
+    fn describe_compiled(&mut self) {
+        let compiled = self.get(Count::Compiled).saturating_add(self.get(Count::CompiledUnrecorded));
+        // Reports of earlier versions lack the time for drivers that were only watched.
+        let spent = match self.get(Count::CompileNanos) {
+            0 if compiled > 0 => "time not measured".to_owned(),
+            nanos => format!("in {}", span(nanos)),
+        };
+        let unrecorded = match self.get(Count::CompiledUnrecorded) {
+            0 => String::new(),
+            count => format!(", {count} of them without an artifact"),
+        };
+        self.add("compiled", compiled, &format!("{spent}{unrecorded}"));
+        let nothing_kept = "of those: the driver's caches keep nothing of them that a later run could use";
+        self.add_if_any(Count::NothingKept, "nothing kept", nothing_kept);
+        let again = span(self.get(Count::ServedBeforeNanos));
+        let again = format!("compiled again in {again}: evicted or lost");
+        self.add_if_any(Count::ServedBefore, "served before", &again);
     }
 }
 
@@ -332,8 +352,8 @@ mod tests {
         assert_eq!(of(&stash(Vec::new())), "nothing recorded yet in /cache");
     }
 
-    #[test]
-    fn a_report_reads_as_intended() {
+    /// The report of a run. Its texts have characters that must not reach a terminal.
+    fn run() -> RunReport {
         let counters = [
             (Count::Served, 97),
             (Count::SavedNanos, 12_400_000_000),
@@ -355,7 +375,7 @@ mod tests {
             ],
             ..DeviceReport::default()
         };
-        let run = RunReport {
+        RunReport {
             started_unix_ms: 951_782_400_000,
             updated_unix_ms: 1_795_234_199_000,
             devices: vec![device],
@@ -368,7 +388,11 @@ mod tests {
                 ..StoreReport::default()
             },
             ..RunReport::default()
-        };
+        }
+    }
+
+    #[test]
+    fn a_report_reads_as_intended() {
         let part = |name: &str, kinds: &[(&str, u64)]| PartInfo {
             name: name.to_owned(),
             device: None,
@@ -381,7 +405,7 @@ mod tests {
             refused: Vec::new(),
         };
         let mut runs = Totals::default();
-        runs.add(&run);
+        runs.add(&run());
         let mut info = example(runs);
         info.display = "game\u{1b}".to_owned();
         info.parts =
