@@ -4,8 +4,8 @@
 #   scripts/measurements.sh            writes it
 #   scripts/measurements.sh --check    fails if it differs from what would be written
 #
-# A data file has header lines "# KEY: VALUE" (topic, what, figure, command, machine, date; any number of notes), then a table
-# whose first row is its head. Columns are divided by tabs.
+# A data file has header lines "# KEY: VALUE" (topic, what, figure, command, machine, date; any number of notes), then a
+# table whose first row is its head. Columns are divided by tabs.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -28,8 +28,8 @@ topics=(
     "Size of the library"
 )
 
-# section TOPIC FILE...: the rows of the files with this topic, below a heading. A topic that is not listed would leave its file
-# out, so the caller counts the rows.
+# section TOPIC FILE...: the rows of the files with this topic, below a heading. A topic that is not listed would leave
+# its file out, so the caller counts the rows.
 section() {
     local topic=$1
     shift
@@ -38,14 +38,21 @@ section() {
         function code(text) { return text == "not recorded" ? text : "`" cell(text) "`" }
         function row(name) {
             if (value["topic"] != topic) return
-            if (!rows++) print "\n## " topic "\n\n| what | figure | command | date | machine | data |\n|---|---|---|---|---|---|"
+            if (!rows++) {
+                print "\n## " topic "\n"
+                print "| what | figure | command | date | machine | data |\n|---|---|---|---|---|---|"
+            }
             name = file
             sub(/^.*\//, "", name)
-            print "| " cell(value["what"]) " | " cell(value["figure"]) " | " code(value["command"]) " | " value["date"] \
-                " | " cell(value["machine"]) " | [" name "](data/" name ") |"
+            print "| " cell(value["what"]) " | " cell(value["figure"]) " | " \
+                code(value["command"]) " | " value["date"] " | " cell(value["machine"]) " | [" name "](data/" name ") |"
         }
         FNR == 1 { if (file != "") row(); file = FILENAME; delete value }
-        /^# [a-z]+: / { key = substr($2, 1, length($2) - 1); text = $0; sub(/^# [a-z]+: /, "", text); value[key] = text }
+        /^# [a-z]+: / {
+            text = $0
+            sub(/^# [a-z]+: /, "", text)
+            value[substr($2, 1, length($2) - 1)] = text
+        }
         END { row() }
     ' "$@"
 }
