@@ -5,3 +5,4 @@
 mod filters;
 mod imports;
 mod line_lengths;
+mod measurements;
