@@ -10,7 +10,7 @@ set -euo pipefail
 cd "$repository"
 target=$(target_folder)
 
-# Largest sizes without debug information, in bytes (docs/measurements.md, "The library's size").
+# Largest sizes without debug information, in bytes (docs/data/size.tsv).
 declare -A most=([release]=3760000 [packaged]=2850000)
 
 if [ "${1:-}" = --build ]; then

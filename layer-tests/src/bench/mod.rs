@@ -1,4 +1,5 @@
-//! The format in which the corpus client reports to the benchmark that runs it.
+//! The format in which the corpus client reports to the benchmark that runs it, and the one of data files.
 
+pub mod data;
 pub mod numbers;
 pub mod report;

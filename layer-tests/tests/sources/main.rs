@@ -5,4 +5,5 @@
 mod filters;
 mod imports;
 mod line_lengths;
+mod measurements;
 mod registry;

@@ -3,11 +3,12 @@
 use std::fs;
 
 use serde::Serialize;
+use vkstash_layer_tests::bench::data;
 
 /// The machine and the command.
 #[derive(Serialize)]
 pub(crate) struct Machine {
-    /// The command line, with the program's name without its folder.
+    /// The command line without the data file, with the program's name without its folder.
     pub(crate) command: String,
     /// Processor model.
     pub(crate) cpu: String,
@@ -26,9 +27,14 @@ impl Machine {
         let line = text.lines().find(|line| line.starts_with("model name"));
         let cpu = line.and_then(|line| line.split_once(':')).map_or("unknown processor", |(_, name)| name);
         Self {
-            command: words.join(" "),
+            command: data::command(words),
             cpu: cpu.trim().to_owned(),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
         }
+    }
+
+    /// This machine in words, after what was measured on it.
+    pub(crate) fn words(&self, measured: &str) -> String {
+        format!("{measured}; {}, {} cores", self.cpu, self.cores)
     }
 }

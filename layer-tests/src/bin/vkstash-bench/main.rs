@@ -38,9 +38,12 @@ mod table;
 mod usual;
 mod widths;
 
+use std::fs;
 use std::process::ExitCode;
+use std::time::SystemTime;
 
 use clap::Parser as _;
+use vkstash_layer_tests::bench::data::Data;
 
 use crate::child::Runner;
 use crate::failure::Failure;
@@ -59,6 +62,9 @@ fn main() -> ExitCode {
 
 fn run(options: &Options) -> Result<(), Failure> {
     let common = &options.common;
+    if common.data.is_some() && options.command.prints_itself() {
+        return Err("--data: this command's output is no such table".into());
+    }
     if matches!(options.command, Command::Modules) {
         modules::run(common.rounds.unwrap_or(5));
         return Ok(());
@@ -87,7 +93,17 @@ fn run(options: &Options) -> Result<(), Failure> {
     }
     let runner = Runner::new(common)?;
     if let Command::Programs(programs) = &options.command {
-        return programs::run(&runner, programs, common.rounds.unwrap_or(3));
+        let rows = programs::run(&runner, programs, common.rounds.unwrap_or(3))?;
+        let here = machine::Machine::here();
+        let title = "Real programs over the driver's warm cache".to_owned();
+        let driver = programs.driver.map_or_else(|| "Radv".to_owned(), |driver| format!("{driver:?}"));
+        return write(common, || Data {
+            topic: title.clone(),
+            what: title,
+            command: here.command.clone(),
+            machine: here.words(&driver),
+            rows,
+        });
     }
     let tables = match &options.command {
         Command::Figures(figures) => figures::run(&runner, figures, common.rounds)?,
@@ -126,6 +142,14 @@ fn print(common: &Common, tables: &[Table]) -> Result<(), Failure> {
         println!("{}", table::json(&machine, tables)?);
     } else {
         print!("{}", table::markdown(&machine, tables));
+    }
+    write(common, || table::data(&machine, tables))
+}
+
+/// Writes the data file that was asked for.
+fn write(common: &Common, data: impl FnOnce() -> Data) -> Result<(), Failure> {
+    if let Some(file) = &common.data {
+        fs::write(file, data().file(SystemTime::now()))?;
     }
     Ok(())
 }

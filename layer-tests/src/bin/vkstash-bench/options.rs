@@ -76,6 +76,21 @@ pub(crate) enum Command {
     Siblings(Siblings),
 }
 
+impl Command {
+    /// Whether it prints something else than the table of figures.
+    pub(crate) fn prints_itself(&self) -> bool {
+        matches!(
+            self,
+            Command::Modules
+                | Command::Codec
+                | Command::Recipes(_)
+                | Command::Artifacts(_)
+                | Command::Siblings(_)
+                | Command::Stress(Stress { step: true, .. })
+        )
+    }
+}
+
 #[derive(Args)]
 pub(crate) struct Usual {
     /// The driver; default: RADV's null device.
@@ -262,6 +277,9 @@ pub(crate) struct Common {
     /// Print JSON instead of tables.
     #[arg(long, global = true)]
     pub(crate) json: bool,
+    /// Also write the tables to this file, as one for docs/data. Its figure is left to a person.
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) data: Option<PathBuf>,
 }
 
 #[derive(Args)]

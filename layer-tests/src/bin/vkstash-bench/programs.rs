@@ -72,8 +72,8 @@ struct Measured {
     outputs: Vec<(bool, Vec<u8>)>,
 }
 
-/// Prints one table.
-pub(crate) fn run(runner: &Runner, options: &Programs, rounds: usize) -> Result<(), Failure> {
+/// Prints one table, and returns its rows.
+pub(crate) fn run(runner: &Runner, options: &Programs, rounds: usize) -> Result<Vec<Vec<String>>, Failure> {
     let driver = match options.driver.unwrap_or(Driver::Radv) {
         Driver::Lavapipe => env::Driver::Lavapipe,
         Driver::Gpu => env::Driver::Machine,
@@ -117,8 +117,9 @@ pub(crate) fn run(runner: &Runner, options: &Programs, rounds: usize) -> Result<
         options.runs,
         driver.name()
     );
+    let table = rows.iter().map(|row| row.to_vec()).collect();
     print!("{}", aligned(rows));
-    Ok(())
+    Ok(table)
 }
 
 /// The environments of one user with and without the layer: the program's home stays from run to run.

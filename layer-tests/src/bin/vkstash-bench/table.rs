@@ -3,10 +3,13 @@
 use std::fmt::Write as _;
 
 use serde::Serialize;
+use vkstash_layer_tests::bench::data::Data;
 use vkstash_layer_tests::bench::numbers::Spread;
 use vkstash_layer_tests::bench::report::Device;
 
 use crate::machine::Machine;
+
+const HEAD: [&str; 5] = ["figure", "measured", "against", "peer", "ratio (quartiles)"];
 
 /// One row: a measured value, its peer, and the ratio of the two in the same run.
 #[derive(Serialize)]
@@ -82,6 +85,32 @@ impl Figure {
     }
 }
 
+impl Figure {
+    /// Its row, as [`HEAD`] says.
+    fn cells(&self) -> [String; 5] {
+        [
+            self.what.clone(),
+            amount(self.value, self.unit),
+            self.against.clone(),
+            self.peer.map_or_else(String::new, |peer| amount(peer, self.unit)),
+            self.ratio.map_or_else(String::new, ratio),
+        ]
+    }
+}
+
+impl Table {
+    /// What was measured: the device, its driver, and how many pipelines.
+    fn measured(&self) -> String {
+        let device = &self.device;
+        let driver = [device.driver.as_str(), device.driver_info.as_str()].join(" ");
+        let count = match self.modules {
+            0 => String::new(),
+            modules => format!("; {modules} pipelines"),
+        };
+        format!("{}, {}{count}", device.name, driver.trim())
+    }
+}
+
 /// The whole output as JSON.
 pub(crate) fn json(machine: &Machine, tables: &[Table]) -> Result<String, serde_json::Error> {
     serde_json::to_string_pretty(&serde_json::json!({ "machine": machine, "tables": tables }))
@@ -91,26 +120,36 @@ pub(crate) fn json(machine: &Machine, tables: &[Table]) -> Result<String, serde_
 pub(crate) fn markdown(machine: &Machine, tables: &[Table]) -> String {
     let mut text = format!("`{}`  \n{}, {} cores\n", machine.command, machine.cpu, machine.cores);
     for table in tables {
-        let device = &table.device;
-        let driver = [device.driver.as_str(), device.driver_info.as_str()].join(" ");
-        let count = match table.modules {
-            0 => String::new(),
-            modules => format!("; {modules} pipelines"),
-        };
-        let _ = write!(text, "\n**{}**: {}, {}{count}\n\n", table.title, device.name, driver.trim());
-        let head = ["figure", "measured", "against", "peer", "ratio (quartiles)"].map(str::to_owned);
-        let rows = table.figures.iter().map(|figure| {
-            [
-                figure.what.clone(),
-                amount(figure.value, figure.unit),
-                figure.against.clone(),
-                figure.peer.map_or_else(String::new, |peer| amount(peer, figure.unit)),
-                figure.ratio.map_or_else(String::new, ratio),
-            ]
-        });
-        text.push_str(&aligned(std::iter::once(head).chain(rows).collect()));
+        let _ = write!(text, "\n**{}**: {}\n\n", table.title, table.measured());
+        let rows = table.figures.iter().map(Figure::cells);
+        text.push_str(&aligned(std::iter::once(HEAD.map(str::to_owned)).chain(rows).collect()));
     }
     text
+}
+
+/// The whole output as one data file. Rows of several tables begin with the title of theirs.
+pub(crate) fn data(machine: &Machine, tables: &[Table]) -> Data {
+    let mut rows = vec![HEAD.map(str::to_owned).to_vec()];
+    for table in tables {
+        rows.extend(table.figures.iter().map(|figure| figure.cells().to_vec()));
+    }
+    if tables.len() > 1 {
+        let titles = tables.iter().flat_map(|table| table.figures.iter().map(|_| table.title.as_str()));
+        for (row, title) in rows.iter_mut().zip(std::iter::once("table").chain(titles)) {
+            row.insert(0, title.to_owned());
+        }
+    }
+    let distinct = |mut words: Vec<String>| {
+        words.dedup();
+        words.join("; ")
+    };
+    Data {
+        topic: tables.first().map_or_else(String::new, |table| table.title.clone()),
+        what: distinct(tables.iter().map(|table| table.title.clone()).collect()),
+        command: machine.command.clone(),
+        machine: machine.words(&distinct(tables.iter().map(Table::measured).collect())),
+        rows,
+    }
 }
 
 fn ratio(spread: Spread) -> String {
