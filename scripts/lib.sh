@@ -118,6 +118,21 @@ rust_of_lints=1.95
 rust_version() { { cargo --version 2>/dev/null || echo cargo 0; } | awk '{ print $2 }'; }
 has_rust_of_lints() { case $(rust_version) in "$rust_of_lints" | "$rust_of_lints".*) true ;; *) false ;; esac; }
 
+# Builds the library and the tool as packages ship them (docs/data/size.tsv says what each part is worth). Cargo leaves
+# the symbols of a library that is linked as one piece, so the compiler is told.
+build_packaged() {
+    local flags=(-C strip=symbols) strategy
+    local -x CFLAGS="${CFLAGS:-} -DDYNAMIC_BMI2=0"
+    # The compression levels in use (crates/store/src/codec/zstd.rs) need none of these.
+    for strategy in GREEDY LAZY LAZY2 BTLAZY2; do
+        CFLAGS+=" -DZSTD_EXCLUDE_${strategy}_BLOCK_COMPRESSOR"
+    done
+    # With this target comes a linker that gives functions of the same code one place.
+    case $(uname -m) in x86_64) flags+=(-C link-arg=-Wl,--icf=all) ;; esac
+    cargo rustc -q --profile packaged -p vkstash --lib --crate-type cdylib -- "${flags[@]}"
+    [ "${1:-}" = library ] || cargo rustc -q --profile packaged -p vkstash-tool --bin vkstash -- -C strip=symbols
+}
+
 # prepare_measurements ARGUMENT...: prepares the demonstration and the benchmarks: packages, what these arguments of
 # Cargo select, real shaders.
 prepare_measurements() {

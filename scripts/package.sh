@@ -21,8 +21,7 @@ triplet=$(dpkg-architecture -qDEB_HOST_MULTIARCH 2>/dev/null || gcc -print-multi
 library=usr/lib/$triplet/libVkLayer_vkstash.so
 
 say "building"
-cargo rustc -q --profile packaged -p vkstash --lib --crate-type cdylib
-cargo build -q --profile packaged -p vkstash-tool
+build_packaged
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT

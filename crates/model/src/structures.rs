@@ -8,8 +8,9 @@
 use ash::vk;
 
 use crate::counters::BypassReason;
+use crate::registry;
+use crate::registry::layout::{Structure, named};
 use crate::registry::structures::PIPELINES;
-use crate::registry::{self, Structure};
 
 /// What capture does with a structure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,11 +41,12 @@ pub struct Row {
 /// would be 90 KB of the library.
 pub fn name(s_type: vk::StructureType) -> String {
     let structure = find(s_type).map(|row| &row.structure).or_else(|| registry::of_device(s_type));
-    structure.map_or_else(|| format!("sType {}", s_type.as_raw()), |structure| format!("Vk{}", structure.name))
+    structure
+        .map_or_else(|| format!("sType {}", s_type.as_raw()), |structure| format!("Vk{}", structure.name))
 }
 
 const fn row(name: &str, handling: Handling, reason: &'static str) -> Row {
-    match registry::named(PIPELINES, name) {
+    match named(PIPELINES, name) {
         Some(structure) => Row { structure, handling, reason },
         None => panic!("no such structure"),
     }

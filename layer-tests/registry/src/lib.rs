@@ -170,9 +170,9 @@ impl Registry {
         let state = |name: &&String| name.starts_with("VkPipeline") && name.ends_with("StateCreateInfo");
         let pipelines = self.structures.keys().filter(state).map(String::as_str).chain(PIPELINES).collect();
         let mut text = format!(
-            "//! The structures of Vulkan that may stand in chains that the layer reads, copies or hashes. Generated from version 1.4.{} of the registry\n\
-             //! (scripts/registry.sh writes it).\n\n\
-             use super::Part::{{self, *}};\nuse super::Structure;\n\n\
+            "//! The structures of Vulkan that may stand in chains that the layer reads, copies or hashes. Generated from\n\
+             //! version 1.4.{} of the registry: scripts/registry.sh writes this file.\n\n\
+             use super::layout::Part::{{self, *}};\nuse super::layout::Structure;\n\n\
              const fn row(name: &'static str, s_type: i32, parts: &[Part]) -> Structure {{\n    \
              Structure::new(name, s_type, parts)\n}}\n",
             self.version

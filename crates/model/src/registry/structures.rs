@@ -1,8 +1,8 @@
 //! The structures of Vulkan that may stand in chains that the layer reads, copies or hashes. Generated from version 1.4.366 of the registry
 //! (scripts/registry.sh writes it).
 
-use super::Part::{self, *};
-use super::Structure;
+use super::layout::Part::{self, *};
+use super::layout::Structure;
 
 const fn row(name: &'static str, s_type: i32, parts: &[Part]) -> Structure {
     Structure::new(name, s_type, parts)
