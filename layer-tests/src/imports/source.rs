@@ -1,9 +1,11 @@
-//! Modules, imports and paths in a file, read from its tokens, so that the arguments of macros count too.
+//! Modules, imports and paths in a file.
 
 use std::collections::BTreeSet;
-use std::str::FromStr as _;
 
-use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
+use proc_macro2::{TokenStream, TokenTree};
+use quote::ToTokens;
+use syn::visit::{self, Visit};
+use syn::{Attribute, Expr, Item, Lit, Meta, UseTree, Visibility};
 
 /// The segments of a path, as written.
 pub type Path = Vec<String>;
@@ -50,222 +52,179 @@ pub struct Contents {
 /// # Errors
 /// The text is not Rust.
 pub fn read(text: &str) -> Result<Contents, String> {
-    let tokens = TokenStream::from_str(text).map_err(|error| error.to_string())?;
+    let file = syn::parse_file(text).map_err(|error| error.to_string())?;
     let mut contents = Contents::default();
-    Reader { tokens: tokens.into_iter().collect(), at: 0, contents: &mut contents, in_module: true }.read();
+    let is_for_tests = file.attrs.iter().any(|attribute| {
+        matches!(&attribute.meta, Meta::List(list) if list.path.is_ident("cfg") && list.tokens.to_string() == "test")
+    });
+    if !is_for_tests {
+        contents.read(&file.items);
+    }
     Ok(contents)
 }
 
-const ITEMS: [&str; 8] = ["fn", "struct", "enum", "trait", "type", "const", "static", "union"];
-
-struct Reader<'a> {
-    tokens: Vec<TokenTree>,
-    at: usize,
-    contents: &'a mut Contents,
-    /// The tokens belong to the module itself, not to one of its items.
-    in_module: bool,
-}
-
-impl Reader<'_> {
-    fn read(&mut self) {
-        let mut public = false;
-        let mut file = None;
-        while let Some(token) = self.tokens.get(self.at).cloned() {
-            match &token {
-                TokenTree::Punct(punct) if punct.as_char() == '#' => {
-                    let inner = self.is_punct(self.at + 1, '!');
-                    let attribute = self.at + 1 + usize::from(inner);
-                    let Some(group) = self.group(attribute, Delimiter::Bracket) else {
-                        self.at += 1;
-                        continue;
-                    };
-                    self.at = attribute + 1;
-                    if is_test(&group) {
-                        if inner {
-                            return;
-                        }
-                        self.skip_item();
-                    } else if let Some(path) = path_attribute(&group) {
-                        file = Some(path);
-                    } else {
-                        self.inside(&group);
-                    }
+impl Contents {
+    /// Reads the items of a module.
+    fn read(&mut self, items: &[Item]) {
+        for item in items.iter().filter(|item| !is_for_tests(item)) {
+            let defined = match item {
+                Item::Use(tree) => {
+                    self.import(
+                        &tree.tree,
+                        &mut Vec::new(),
+                        !matches!(tree.vis, Visibility::Inherited),
+                        true,
+                    );
+                    continue;
                 }
-                TokenTree::Ident(word) if word == "pub" => {
-                    public = true;
-                    self.at += 1;
-                    // The path in a visibility is not an import.
-                    if self.group(self.at, Delimiter::Parenthesis).is_some() {
-                        self.at += 1;
-                    }
-                }
-                TokenTree::Ident(word) if word == "use" && !self.is_punct(self.at + 1, '<') => {
-                    self.at += 1;
-                    let end = self.find(';');
-                    let tree = &self.tokens[self.at..end];
-                    let start = self.contents.imports.len();
-                    read_tree(tree, &[], &mut self.contents.imports);
-                    for import in &mut self.contents.imports[start..] {
-                        (import.public, import.in_module) = (public, self.in_module);
-                    }
-                    self.at = end;
-                    public = false;
-                }
-                TokenTree::Ident(word) if word == "mod" && self.in_module => {
-                    let name = self.ident(self.at + 1).unwrap_or_default();
-                    let inline = self.group(self.at + 2, Delimiter::Brace).map(|group| {
+                Item::Mod(module) => {
+                    let inline = module.content.as_ref().map(|(_, items)| {
                         let mut contents = Contents::default();
-                        let tokens = group.stream().into_iter().collect();
-                        Reader { tokens, at: 0, contents: &mut contents, in_module: true }.read();
+                        contents.read(items);
                         contents
                     });
-                    self.contents.modules.push(Declared { name, file: file.take(), inline });
-                    self.at += 3;
-                    public = false;
+                    let file = module.attrs.iter().find_map(file_of);
+                    self.modules.push(Declared { name: name(&module.ident), file, inline });
+                    continue;
                 }
-                TokenTree::Ident(word) => {
-                    if self.in_module && ITEMS.iter().any(|item| word == item) {
-                        self.contents.defined.extend(self.ident(self.at + 1));
-                        public = false;
+                Item::Fn(item) => Some(&item.sig.ident),
+                Item::Struct(item) => Some(&item.ident),
+                Item::Enum(item) => Some(&item.ident),
+                Item::Trait(item) => Some(&item.ident),
+                Item::Type(item) => Some(&item.ident),
+                Item::Const(item) => Some(&item.ident),
+                Item::Static(item) => Some(&item.ident),
+                Item::Union(item) => Some(&item.ident),
+                Item::Macro(item) => item.ident.as_ref(),
+                _ => None,
+            };
+            self.defined.extend(defined.map(name));
+            self.visit_item(item);
+        }
+    }
+
+    /// Adds the leaves of a `use` tree.
+    fn import(&mut self, tree: &UseTree, path: &mut Path, public: bool, in_module: bool) {
+        let (last, name) = match tree {
+            UseTree::Path(step) => {
+                path.push(name(&step.ident));
+                self.import(&step.tree, path, public, in_module);
+                path.pop();
+                return;
+            }
+            UseTree::Group(group) => {
+                return group.items.iter().for_each(|tree| self.import(tree, path, public, in_module));
+            }
+            UseTree::Glob(_) => (None, "*".to_owned()),
+            UseTree::Name(leaf) => (Some(name(&leaf.ident)), name(&leaf.ident)),
+            UseTree::Rename(leaf) => (Some(name(&leaf.ident)), name(&leaf.rename)),
+        };
+        let itself = last.as_deref() == Some("self") && !path.is_empty();
+        let path: Path = path.iter().cloned().chain(last.filter(|_| !itself)).collect();
+        let name = if itself && name == "self" { path.last().cloned().unwrap_or_default() } else { name };
+        self.imports.push(Import { path, name, public, in_module });
+    }
+
+    /// Adds the paths in the arguments of a macro.
+    fn scan(&mut self, tokens: TokenStream) {
+        let mut path = Path::new();
+        let mut colons = 0;
+        for token in tokens {
+            match &token {
+                TokenTree::Punct(punct) if punct.as_char() == ':' => colons += 1,
+                TokenTree::Ident(ident) => {
+                    if colons != 2 {
+                        self.add(std::mem::take(&mut path));
                     }
-                    if self.in_module && word == "macro_rules" {
-                        self.contents.defined.extend(self.ident(self.at + 2));
+                    path.push(name(ident));
+                    colons = 0;
+                }
+                _ => {
+                    self.add(std::mem::take(&mut path));
+                    colons = 0;
+                    if let TokenTree::Group(group) = token {
+                        self.scan(group.stream());
                     }
-                    self.path();
                 }
-                TokenTree::Group(group) => {
-                    self.inside(group);
-                    self.at += 1;
-                }
-                _ => self.at += 1,
             }
         }
+        self.add(path);
     }
 
-    fn inside(&mut self, group: &Group) {
-        let tokens = group.stream().into_iter().collect();
-        Reader { tokens, at: 0, contents: self.contents, in_module: false }.read();
-    }
-
-    /// Reads the path that begins here.
-    fn path(&mut self) {
-        let absolute = self.at > 1 && self.is_colons(self.at - 2);
-        let mut path = Vec::new();
-        while let Some(segment) = self.ident(self.at) {
-            path.push(segment);
-            self.at += 1;
-            if !self.is_colons(self.at) || self.ident(self.at + 2).is_none() {
-                break;
-            }
-            self.at += 2;
-        }
-        if path.len() > 1 && !absolute {
-            self.contents.paths.insert(path);
-        }
-    }
-
-    /// Skips the item, field or statement that begins here.
-    fn skip_item(&mut self) {
-        let words = || self.tokens[self.at..].iter().filter_map(ident).take(3);
-        let is = |names: &[&str]| words().any(|word| names.contains(&word.as_str()));
-        let to_semicolon = is(&["use", "let"]) || (is(&["const", "static", "type"]) && !is(&["fn"]));
-        let item = is(&["fn", "impl", "mod", "struct", "enum", "trait", "unsafe", "extern", "macro_rules"]);
-        while let Some(token) = self.tokens.get(self.at) {
-            self.at += 1;
-            match token {
-                TokenTree::Punct(punct) if punct.as_char() == ';' => return,
-                TokenTree::Punct(punct) if punct.as_char() == ',' && !item && !to_semicolon => return,
-                TokenTree::Group(group) if group.delimiter() == Delimiter::Brace && !to_semicolon => return,
-                _ => {}
-            }
-        }
-    }
-
-    fn find(&self, end: char) -> usize {
-        (self.at..self.tokens.len()).find(|&at| self.is_punct(at, end)).unwrap_or(self.tokens.len())
-    }
-
-    fn ident(&self, at: usize) -> Option<String> {
-        self.tokens.get(at).and_then(ident)
-    }
-
-    fn is_punct(&self, at: usize, char: char) -> bool {
-        is_punct(self.tokens.get(at), char)
-    }
-
-    fn is_colons(&self, at: usize) -> bool {
-        self.is_punct(at, ':') && self.is_punct(at + 1, ':')
-    }
-
-    fn group(&self, at: usize, delimiter: Delimiter) -> Option<Group> {
-        match self.tokens.get(at) {
-            Some(TokenTree::Group(group)) if group.delimiter() == delimiter => Some(group.clone()),
-            _ => None,
+    fn add(&mut self, path: Path) {
+        if path.len() > 1 {
+            self.paths.insert(path);
         }
     }
 }
 
-fn ident(token: &TokenTree) -> Option<String> {
-    match token {
-        TokenTree::Ident(word) => Some(word.to_string().trim_start_matches("r#").to_owned()),
-        _ => None,
+/// What is visited unless only tests compile it.
+macro_rules! unless_test {
+    ($($visit:ident: $node:ident,)*) => {
+        $(fn $visit(&mut self, node: &'ast syn::$node) {
+            if !is_for_tests(node) {
+                visit::$visit(self, node);
+            }
+        })*
+    };
+}
+
+impl<'ast> Visit<'ast> for Contents {
+    fn visit_item(&mut self, item: &'ast Item) {
+        match item {
+            _ if is_for_tests(item) => {}
+            // In a function's body.
+            Item::Use(tree) => self.import(&tree.tree, &mut Vec::new(), false, false),
+            _ => visit::visit_item(self, item),
+        }
+    }
+
+    unless_test! {
+        visit_arm: Arm, visit_field: Field, visit_field_value: FieldValue, visit_impl_item: ImplItem,
+        visit_stmt: Stmt, visit_trait_item: TraitItem, visit_variant: Variant,
+    }
+
+    /// The path in a visibility is not an import.
+    fn visit_visibility(&mut self, _: &'ast Visibility) {}
+
+    fn visit_path(&mut self, path: &'ast syn::Path) {
+        // A path with a leading `::` belongs to another crate.
+        if path.leading_colon.is_none() {
+            self.add(path.segments.iter().map(|segment| name(&segment.ident)).collect());
+        }
+        visit::visit_path(self, path);
+    }
+
+    fn visit_macro(&mut self, call: &'ast syn::Macro) {
+        self.scan(call.tokens.clone());
+        visit::visit_macro(self, call);
     }
 }
 
-fn is_punct(token: Option<&TokenTree>, char: char) -> bool {
-    matches!(token, Some(TokenTree::Punct(punct)) if punct.as_char() == char)
+fn name(ident: &proc_macro2::Ident) -> String {
+    ident.to_string().trim_start_matches("r#").to_owned()
 }
 
-/// `#[cfg(test)]` and `#[cfg(all(test, ...))]`.
-fn is_test(attribute: &Group) -> bool {
-    let text: String = attribute.stream().to_string().split_whitespace().collect();
-    text == "cfg(test)" || text.starts_with("cfg(all(test,")
+/// Whether code begins with `#[cfg(test)]` or `#[cfg(all(test, ...))]`, among other attributes.
+fn is_for_tests(code: &impl ToTokens) -> bool {
+    let tokens: Vec<TokenTree> = code.to_token_stream().into_iter().collect();
+    let attributes = tokens.chunks(2).take_while(|pair| pair[0].to_string() == "#");
+    attributes.filter_map(|pair| pair.get(1)).any(|attribute| {
+        let text: String = attribute.to_string().split_whitespace().collect();
+        text == "[cfg(test)]" || text.starts_with("[cfg(all(test,")
+    })
 }
 
 /// The value of `#[path = "..."]`.
-fn path_attribute(attribute: &Group) -> Option<String> {
-    let tokens: Vec<TokenTree> = attribute.stream().into_iter().collect();
-    match &tokens[..] {
-        [TokenTree::Ident(word), _, TokenTree::Literal(text)] if word == "path" => {
-            Some(text.to_string().trim_matches('"').to_owned())
-        }
+fn file_of(attribute: &Attribute) -> Option<String> {
+    match &attribute.meta {
+        Meta::NameValue(pair) if pair.path.is_ident("path") => match &pair.value {
+            Expr::Lit(literal) => match &literal.lit {
+                Lit::Str(text) => Some(text.value()),
+                _ => None,
+            },
+            _ => None,
+        },
         _ => None,
     }
-}
-
-/// Reads a `use` tree into its leaves.
-fn read_tree(tokens: &[TokenTree], prefix: &[String], imports: &mut Vec<Import>) {
-    let mut path = prefix.to_vec();
-    let mut name = None;
-    let mut at = 0;
-    while let Some(token) = tokens.get(at) {
-        match token {
-            TokenTree::Ident(word) if word == "as" => {
-                name = tokens.get(at + 1).and_then(ident);
-                at += 1;
-            }
-            TokenTree::Ident(_) => path.extend(ident(token)),
-            TokenTree::Punct(punct) if punct.as_char() == '*' => name = Some("*".to_owned()),
-            // A path with a leading `::` belongs to another crate.
-            TokenTree::Punct(punct) if punct.as_char() == ':' && path.is_empty() => return,
-            TokenTree::Group(group) => {
-                let tokens: Vec<TokenTree> = group.stream().into_iter().collect();
-                for tree in tokens.split(|token| is_punct(Some(token), ',')) {
-                    read_tree(tree, &path, imports);
-                }
-                return;
-            }
-            _ => {}
-        }
-        at += 1;
-    }
-    if tokens.is_empty() {
-        return;
-    }
-    if path.len() > 1 && path.last().is_some_and(|last| last == "self") {
-        path.pop();
-    }
-    let Some(last) = path.last() else { return };
-    let name = name.unwrap_or_else(|| last.clone());
-    imports.push(Import { path, name, public: false, in_module: false });
 }

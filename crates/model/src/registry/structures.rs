@@ -1,5 +1,5 @@
-//! The structures of Vulkan that may stand in chains that the layer reads, copies or hashes. Generated from version 1.4.366 of the registry
-//! (scripts/registry.sh writes it).
+//! The structures of Vulkan that may stand in chains that the layer reads, copies or hashes. Generated from
+//! version 1.4.366 of the registry: scripts/registry.sh writes this file.
 
 use super::layout::Part::{self, *};
 use super::layout::Structure;
