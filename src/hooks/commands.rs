@@ -139,7 +139,7 @@ fn object_command(name: &CStr) -> vk::PFN_vkVoidFunction {
     }
 }
 
-/// Commands that create and destroy pipelines.
+/// Commands that create and destroy pipelines and pipeline binaries, and those that end deferred creation.
 fn pipeline_command(name: &CStr) -> vk::PFN_vkVoidFunction {
     match name.to_bytes() {
         b"vkCreateComputePipelines" => {

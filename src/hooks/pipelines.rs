@@ -196,9 +196,10 @@ unsafe fn watch(
     let spent = started.elapsed();
     let missing = match result {
         vk::Result::SUCCESS => 0,
-        // SAFETY: the driver has written a handle to each of the `count` elements (contract 3.2).
         vk::Result::PIPELINE_COMPILE_REQUIRED => {
-            (0..count as usize).filter(|&index| unsafe { (*pipelines.add(index)).is_null() }).count() as u64
+            // SAFETY: the driver has written a handle to each of the `count` elements (contract 3.2).
+            let is_missing = |&index: &usize| unsafe { (*pipelines.add(index)).is_null() };
+            (0..count as usize).filter(is_missing).count() as u64
         }
         // After an error it may not have: nothing there is read.
         _ => count.into(),
