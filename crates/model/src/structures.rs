@@ -40,7 +40,8 @@ pub struct Row {
 /// would be 90 KB of the library.
 pub fn name(s_type: vk::StructureType) -> String {
     let structure = find(s_type).map(|row| &row.structure).or_else(|| registry::of_device(s_type));
-    structure.map_or_else(|| format!("sType {}", s_type.as_raw()), |structure| format!("Vk{}", structure.name))
+    structure
+        .map_or_else(|| format!("sType {}", s_type.as_raw()), |structure| format!("Vk{}", structure.name))
 }
 
 const fn row(name: &str, handling: Handling, reason: &'static str) -> Row {
