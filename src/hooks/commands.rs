@@ -97,6 +97,13 @@ fn device_command(name: &CStr) -> vk::PFN_vkVoidFunction {
         b"vkDebugMarkerSetObjectTagEXT" => {
             erased!(names::marker_tag as vk::PFN_vkDebugMarkerSetObjectTagEXT)
         }
+        _ => object_command(name).or_else(|| pipeline_command(name)),
+    }
+}
+
+/// Commands that create and destroy what pipelines are made of, and pipeline caches.
+fn object_command(name: &CStr) -> vk::PFN_vkVoidFunction {
+    match name.to_bytes() {
         b"vkCreateShaderModule" => erased!(modules::create as vk::PFN_vkCreateShaderModule),
         b"vkDestroyShaderModule" => erased!(modules::destroy as vk::PFN_vkDestroyShaderModule),
         b"vkCreateSamplerYcbcrConversion" | b"vkCreateSamplerYcbcrConversionKHR" => {
@@ -128,6 +135,13 @@ fn device_command(name: &CStr) -> vk::PFN_vkVoidFunction {
         b"vkDestroyPipelineCache" => erased!(caches::destroy as vk::PFN_vkDestroyPipelineCache),
         b"vkGetPipelineCacheData" => erased!(caches::get_data as vk::PFN_vkGetPipelineCacheData),
         b"vkMergePipelineCaches" => erased!(caches::merge as vk::PFN_vkMergePipelineCaches),
+        _ => None,
+    }
+}
+
+/// Commands that create and destroy pipelines and pipeline binaries, and those that end deferred creation.
+fn pipeline_command(name: &CStr) -> vk::PFN_vkVoidFunction {
+    match name.to_bytes() {
         b"vkCreateComputePipelines" => {
             erased!(pipelines::create_compute as vk::PFN_vkCreateComputePipelines)
         }

@@ -136,21 +136,8 @@ pub(super) unsafe fn create<I: CreateInfo>(
     let passed = passed(device, cache);
     let _in_call = passed.known().map(InCall::new);
     if !device.describes() {
-        passed.mark_filled(device);
-        let started = Instant::now();
-        let result = untouched();
-        let spent = started.elapsed();
-        let missing = match result {
-            vk::Result::SUCCESS => 0,
-            // SAFETY: the driver has written a handle for each (contract 3.2).
-            vk::Result::PIPELINE_COMPILE_REQUIRED => (0..count as usize)
-                .filter(|&index| unsafe { (*pipelines.add(index)).is_null() })
-                .count() as u64,
-            // After an error it may not have: nothing there is read.
-            _ => count.into(),
-        };
-        counts::count_watched(device, result, missing, count.into(), spent);
-        return result;
+        // SAFETY: `pipelines` has `count` elements (the # Safety section), which `untouched` has the driver write.
+        return unsafe { watch(device, &passed, count, pipelines, untouched) };
     }
     device.note_creation();
     let later = (count > 1).then(|| passed.after_the_first());
@@ -190,6 +177,35 @@ pub(super) unsafe fn create<I: CreateInfo>(
         }
     }
     overall
+}
+
+/// A batch on a device that the layer only watches: the driver makes it, and what it did is counted.
+///
+/// # Safety
+/// `pipelines` is the program's array of `count` elements, which the driver writes in `untouched`.
+unsafe fn watch(
+    device: &Device,
+    passed: &Passed,
+    count: u32,
+    pipelines: *const vk::Pipeline,
+    untouched: impl FnOnce() -> vk::Result,
+) -> vk::Result {
+    passed.mark_filled(device);
+    let started = Instant::now();
+    let result = untouched();
+    let spent = started.elapsed();
+    let missing = match result {
+        vk::Result::SUCCESS => 0,
+        vk::Result::PIPELINE_COMPILE_REQUIRED => {
+            // SAFETY: the driver has written a handle to each of the `count` elements (contract 3.2).
+            let is_missing = |&index: &usize| unsafe { (*pipelines.add(index)).is_null() };
+            (0..count as usize).filter(is_missing).count() as u64
+        }
+        // After an error it may not have: nothing there is read.
+        _ => count.into(),
+    };
+    counts::count_watched(device, result, missing, count.into(), spent);
+    result
 }
 
 /// One create info; a base pipeline of the same batch is named by its handle (contract 3.3).

@@ -138,82 +138,84 @@ mod tests {
     /// NVIDIA's with one cache for all calls: the disk is dear, and asked by the call that records.
     const NVIDIA_SHARED: Facts = Facts { driver_is_first: false, recording_finds_disk: true, ..USUAL };
 
+    /// Requests, and the sources that are asked for each in turn.
+    const TABLE: &[(&str, Facts, &[Source])] = &[
+        ("the usual", USUAL, &[Parked, Driver, Stash, Companion]),
+        ("RADV", RADV, &[Parked, Driver, Stash, Companion]),
+        ("NVIDIA, one cache", NVIDIA_SHARED, &[Parked, Stash, Companion]),
+        (
+            "NVIDIA, one cache that has met the shaders",
+            Facts { driver_object_may_have: true, ..NVIDIA_SHARED },
+            &[Parked, Stash, Driver, Companion],
+        ),
+        (
+            "NVIDIA, one cache, and workers record what the driver has",
+            Facts { recording_finds_disk: false, ..NVIDIA_SHARED },
+            &[Parked, Stash, Companion, Driver],
+        ),
+        (
+            "the driver has had nothing lately, but its disk may be all that has it",
+            Facts { driver_is_worth_asking: false, ..USUAL },
+            &[Parked, Stash, Companion, Driver],
+        ),
+        (
+            "the same on RADV, where the call that records finds it",
+            Facts { driver_is_worth_asking: false, ..RADV },
+            &[Parked, Stash, Companion],
+        ),
+        (
+            "the same where the program's cache may have it",
+            Facts { driver_is_worth_asking: false, driver_object_may_have: true, ..RADV },
+            &[Parked, Stash, Companion],
+        ),
+        (
+            "the user has the stash asked first",
+            Facts { driver_is_first: false, ..USUAL },
+            &[Parked, Stash, Companion, Driver],
+        ),
+        ("the same on RADV", Facts { driver_is_first: false, ..RADV }, &[Parked, Stash, Companion]),
+        (
+            "the same on RADV where the program's cache may have it",
+            Facts { driver_is_first: false, driver_object_may_have: true, ..RADV },
+            &[Parked, Stash, Driver, Companion],
+        ),
+        (
+            "the program forbids compiling: its own call comes last, and is a question",
+            Facts { forbids_compiling: true, driver_is_first: false, ..USUAL },
+            &[Parked, Stash, Companion],
+        ),
+        (
+            "the same where the driver is first",
+            Facts { forbids_compiling: true, ..USUAL },
+            &[Parked, Driver, Stash, Companion],
+        ),
+        (
+            "the program wants to know whether its cache had it",
+            Facts { answer_is_the_drivers: true, driver_is_worth_asking: false, ..RADV },
+            &[Driver, Parked, Stash, Companion],
+        ),
+        (
+            "an identifier of the layer's, which the driver cannot resolve",
+            Facts { may_ask_driver: false, ..USUAL },
+            &[Parked, Stash, Companion],
+        ),
+        (
+            "no cache control",
+            Facts { may_ask_driver: false, may_ask_companion: false, ..USUAL },
+            &[Parked, Stash],
+        ),
+        ("a key that has failed", Facts { has_failed: true, ..USUAL }, &[Parked, Stash]),
+        (
+            "the program makes a call again that was just refused",
+            Facts { was_just_refused: true, ..USUAL },
+            &[Parked, Stash],
+        ),
+        ("a deferred call whose base is missing", Facts { parked_alone: true, ..USUAL }, &[Parked]),
+    ];
+
     #[test]
     fn the_table() {
-        let table: &[(&str, Facts, &[Source])] = &[
-            ("the usual", USUAL, &[Parked, Driver, Stash, Companion]),
-            ("RADV", RADV, &[Parked, Driver, Stash, Companion]),
-            ("NVIDIA, one cache", NVIDIA_SHARED, &[Parked, Stash, Companion]),
-            (
-                "NVIDIA, one cache that has met the shaders",
-                Facts { driver_object_may_have: true, ..NVIDIA_SHARED },
-                &[Parked, Stash, Driver, Companion],
-            ),
-            (
-                "NVIDIA, one cache, and workers record what the driver has",
-                Facts { recording_finds_disk: false, ..NVIDIA_SHARED },
-                &[Parked, Stash, Companion, Driver],
-            ),
-            (
-                "the driver has had nothing lately, but its disk may be all that has it",
-                Facts { driver_is_worth_asking: false, ..USUAL },
-                &[Parked, Stash, Companion, Driver],
-            ),
-            (
-                "the same on RADV, where the call that records finds it",
-                Facts { driver_is_worth_asking: false, ..RADV },
-                &[Parked, Stash, Companion],
-            ),
-            (
-                "the same where the program's cache may have it",
-                Facts { driver_is_worth_asking: false, driver_object_may_have: true, ..RADV },
-                &[Parked, Stash, Companion],
-            ),
-            (
-                "the user has the stash asked first",
-                Facts { driver_is_first: false, ..USUAL },
-                &[Parked, Stash, Companion, Driver],
-            ),
-            ("the same on RADV", Facts { driver_is_first: false, ..RADV }, &[Parked, Stash, Companion]),
-            (
-                "the same on RADV where the program's cache may have it",
-                Facts { driver_is_first: false, driver_object_may_have: true, ..RADV },
-                &[Parked, Stash, Driver, Companion],
-            ),
-            (
-                "the program forbids compiling: its own call comes last, and is a question",
-                Facts { forbids_compiling: true, driver_is_first: false, ..USUAL },
-                &[Parked, Stash, Companion],
-            ),
-            (
-                "the same where the driver is first",
-                Facts { forbids_compiling: true, ..USUAL },
-                &[Parked, Driver, Stash, Companion],
-            ),
-            (
-                "the program wants to know whether its cache had it",
-                Facts { answer_is_the_drivers: true, driver_is_worth_asking: false, ..RADV },
-                &[Driver, Parked, Stash, Companion],
-            ),
-            (
-                "an identifier of the layer's, which the driver cannot resolve",
-                Facts { may_ask_driver: false, ..USUAL },
-                &[Parked, Stash, Companion],
-            ),
-            (
-                "no cache control",
-                Facts { may_ask_driver: false, may_ask_companion: false, ..USUAL },
-                &[Parked, Stash],
-            ),
-            ("a key that has failed", Facts { has_failed: true, ..USUAL }, &[Parked, Stash]),
-            (
-                "the program makes a call again that was just refused",
-                Facts { was_just_refused: true, ..USUAL },
-                &[Parked, Stash],
-            ),
-            ("a deferred call whose base is missing", Facts { parked_alone: true, ..USUAL }, &[Parked]),
-        ];
-        for (what, facts, expected) in table {
+        for (what, facts, expected) in TABLE {
             assert_eq!(order(facts).sources, *expected, "{what}");
         }
     }

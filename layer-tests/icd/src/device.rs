@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use ash::vk::{self, Handle as _, TaggedStructure};
 
 use crate::command::{command, void};
+use crate::config::Config;
 use crate::handles::{self, Device, Dispatchable};
 use crate::record::{plain, violation};
 use crate::{binary_info, chain, config, features, objects};
@@ -50,18 +51,8 @@ unsafe fn examine(
     allocator: objects::Allocator,
 ) -> Result<Device, vk::Result> {
     let config = config::current();
-    let known = features::extensions(&config);
-    let mut extensions = HashSet::new();
-    let mut fault = None;
-    for at in 0..info.enabled_extension_count as usize {
-        // SAFETY: the array has enabledExtensionCount names.
-        let name = unsafe { CStr::from_ptr(*info.pp_enabled_extension_names.add(at)) }.to_string_lossy();
-        if !known.iter().any(|known| *known == name) {
-            violation(format!("vkCreateDevice: extension {name} is not supported"));
-            fault = Some(vk::Result::ERROR_EXTENSION_NOT_PRESENT);
-        }
-        extensions.insert(name.into_owned());
-    }
+    // SAFETY: `info` is valid (the # Safety section).
+    let (extensions, mut fault) = unsafe { requested(info, &config) };
     let mut device = Device {
         handle: handles::allocate(),
         index,
@@ -106,26 +97,54 @@ unsafe fn examine(
                     fault = fault.or(Some(vk::Result::ERROR_FEATURE_NOT_PRESENT));
                 }
             }
-            let on = |at: usize| asked[at] != vk::FALSE;
-            match s_type {
-                features::CACHE_CONTROL => device.cache_control |= on(0),
-                features::IDENTIFIERS => device.identifiers |= on(0),
-                features::MAINTENANCE5 => device.maintenance5 |= on(0),
-                features::LIBRARIES => device.libraries |= on(0),
-                features::PIPELINE_BINARY => device.binaries |= on(0),
-                features::DESCRIPTOR_HEAP => device.descriptor_heap |= on(0),
-                vk::PhysicalDeviceVulkan13Features::STRUCTURE_TYPE => {
-                    device.cache_control |= on(features::CACHE_CONTROL_OF_13);
-                    device.robustness[1] = on(0);
-                }
-                other if other.as_raw() == 55 => device.maintenance5 |= on(features::MAINTENANCE5_OF_14),
-                _ => {}
-            }
+            enable(&mut device, s_type, asked);
         }
     }
     match fault {
         Some(result) => Err(result),
         None => Ok(device),
+    }
+}
+
+/// The extensions that are asked for, and the error where the driver lacks one.
+///
+/// # Safety
+/// `info` is valid.
+unsafe fn requested(
+    info: &vk::DeviceCreateInfo<'_>,
+    config: &Config,
+) -> (HashSet<String>, Option<vk::Result>) {
+    let known = features::extensions(config);
+    let mut extensions = HashSet::new();
+    let mut fault = None;
+    for at in 0..info.enabled_extension_count as usize {
+        // SAFETY: ppEnabledExtensionNames of the valid `info` has enabledExtensionCount names.
+        let name = unsafe { CStr::from_ptr(*info.pp_enabled_extension_names.add(at)) }.to_string_lossy();
+        if !known.iter().any(|known| *known == name) {
+            violation(format!("vkCreateDevice: extension {name} is not supported"));
+            fault = Some(vk::Result::ERROR_EXTENSION_NOT_PRESENT);
+        }
+        extensions.insert(name.into_owned());
+    }
+    (extensions, fault)
+}
+
+/// Switches on the features that are asked for in the members of a structure.
+fn enable(device: &mut Device, s_type: vk::StructureType, asked: &[vk::Bool32]) {
+    let on = |at: usize| asked[at] != vk::FALSE;
+    match s_type {
+        features::CACHE_CONTROL => device.cache_control |= on(0),
+        features::IDENTIFIERS => device.identifiers |= on(0),
+        features::MAINTENANCE5 => device.maintenance5 |= on(0),
+        features::LIBRARIES => device.libraries |= on(0),
+        features::PIPELINE_BINARY => device.binaries |= on(0),
+        features::DESCRIPTOR_HEAP => device.descriptor_heap |= on(0),
+        vk::PhysicalDeviceVulkan13Features::STRUCTURE_TYPE => {
+            device.cache_control |= on(features::CACHE_CONTROL_OF_13);
+            device.robustness[1] = on(0);
+        }
+        other if other.as_raw() == 55 => device.maintenance5 |= on(features::MAINTENANCE5_OF_14),
+        _ => {}
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use ash::vk::{self, Handle as _};
 
-use crate::binary::Binary;
+use crate::cache::Cache;
 use crate::command::strike_compile;
 use crate::config::{self, Config};
 use crate::element::Element;
@@ -73,28 +73,13 @@ pub unsafe fn make_some(
             continue;
         }
         let start = Instant::now();
-        if let Some(binaries) = &element.binaries {
-            if !binaries_fit(call, element, binaries, !handle.is_null()) {
-                call.hit.push(false);
-                result = vk::Result::ERROR_UNKNOWN;
-                continue;
-            }
+        if !binaries_fit(call, element, !handle.is_null()) {
+            call.hit.push(false);
+            result = vk::Result::ERROR_UNKNOWN;
+            continue;
         }
-        let cacheable = element.cacheable(&config);
-        let entries = element.entries(&config);
-        let lacking = || entries.iter().filter(|entry| !cache.as_ref().is_some_and(|cache| cache.has(entry)));
-        let in_app = cacheable && lacking().next().is_none();
-        if in_app && cache.is_some() {
-            thread::sleep(Duration::from_micros(config.cache_hit_us));
-        }
-        // Pipelines that capture data do not use the internal cache (contract 5.5).
-        let internal = cacheable && !device.internal_cache_off && element.flags & CAPTURE_DATA == 0;
-        let on_disk = || lacking().all(|entry| disk::has(&config, entry));
-        let found = !in_app && element.binaries.is_none() && internal && on_disk();
-        if found {
-            disk::read(&config, lacking().count(), cache.is_some());
-        }
-        let hit = element.binaries.is_some() || in_app || found;
+        let found = Found::look_up(&config, device, cache.as_deref(), element);
+        let hit = found.hit;
         call.hit.push(hit);
         let linked = element.fast_link && config.fast_linking;
         if !hit && !linked && (element.flags & FAIL_ON != 0 || element.by_identifier) {
@@ -113,39 +98,78 @@ pub unsafe fn make_some(
                 result = struck;
                 continue;
             }
-            std::thread::sleep(Duration::from_micros(config.compile_us));
-            record::count_compile();
-            if internal {
-                entries.iter().for_each(|entry| disk::add(&config, entry));
-            }
+            compile(&config, element, found.internal);
         }
-        if let Some(cache) = cache.as_ref().filter(|_| cacheable) {
-            entries.iter().for_each(|entry| cache.add(*entry));
+        if let Some(cache) = cache.as_ref().filter(|_| element.cacheable(&config)) {
+            element.entries(&config).iter().for_each(|entry| cache.add(*entry));
         }
-        let pipeline = Pipeline {
-            key: element.key,
-            flags: element.flags,
-            subsets: element.subsets,
-            discard: element.discard,
-            kind: element.kind,
-            shape: element.shape,
-            stages: element.stages,
-            by_identifier: element.by_identifier,
-            layout: element.layout,
-            mesh: element.mesh,
-            made_before: hit,
-            from_binaries: element.binaries.is_some(),
-            captured: Arc::new(AtomicBool::new(element.flags & CAPTURE_DATA != 0)),
-        };
-        let pipeline = objects::insert(device.handle, allocator, Body::Pipeline(pipeline));
+        let pipeline = objects::insert(device.handle, allocator, Body::Pipeline(pipeline(element, hit)));
         // SAFETY: the output array has room for every element, and the feedback structure belongs to a valid create
         // info.
         unsafe {
             out.add(at).write(vk::Pipeline::from_raw(pipeline));
-            feedback(&config, element, Some(in_app), start.elapsed());
+            feedback(&config, element, Some(found.in_app), start.elapsed());
         }
     }
     result
+}
+
+/// Where the driver has found a pipeline.
+struct Found {
+    /// The application's cache has it.
+    in_app: bool,
+    /// It need not be compiled.
+    hit: bool,
+    /// The driver's own cache may have it, and takes it up.
+    internal: bool,
+}
+
+impl Found {
+    /// Looks the element up, which takes as long as the driver is configured to take.
+    fn look_up(config: &Config, device: &Device, cache: Option<&Cache>, element: &Element<'_>) -> Found {
+        let cacheable = element.cacheable(config);
+        let entries = element.entries(config);
+        let lacking = || entries.iter().filter(|entry| !cache.is_some_and(|cache| cache.has(entry)));
+        let in_app = cacheable && lacking().next().is_none();
+        if in_app && cache.is_some() {
+            thread::sleep(Duration::from_micros(config.cache_hit_us));
+        }
+        // Pipelines that capture data do not use the internal cache (contract 5.5).
+        let internal = cacheable && !device.internal_cache_off && element.flags & CAPTURE_DATA == 0;
+        let on_disk = || lacking().all(|entry| disk::has(config, entry));
+        let is_read = !in_app && element.binaries.is_none() && internal && on_disk();
+        if is_read {
+            disk::read(config, lacking().count(), cache.is_some());
+        }
+        Found { in_app, hit: element.binaries.is_some() || in_app || is_read, internal }
+    }
+}
+
+/// Compiles the element; the driver's own cache takes it up if it is `internal`.
+fn compile(config: &Config, element: &Element<'_>, internal: bool) {
+    thread::sleep(Duration::from_micros(config.compile_us));
+    record::count_compile();
+    if internal {
+        element.entries(config).iter().for_each(|entry| disk::add(config, entry));
+    }
+}
+
+fn pipeline(element: &Element<'_>, made_before: bool) -> Pipeline {
+    Pipeline {
+        key: element.key,
+        flags: element.flags,
+        subsets: element.subsets,
+        discard: element.discard,
+        kind: element.kind,
+        shape: element.shape,
+        stages: element.stages,
+        by_identifier: element.by_identifier,
+        layout: element.layout,
+        mesh: element.mesh,
+        made_before,
+        from_binaries: element.binaries.is_some(),
+        captured: Arc::new(AtomicBool::new(element.flags & CAPTURE_DATA != 0)),
+    }
 }
 
 /// Writes feedback; `outcome`: whether the application's cache had the pipeline, None if nothing was tried.
@@ -171,8 +195,9 @@ unsafe fn feedback(config: &Config, element: &Element<'_>, outcome: Option<bool>
     }
 }
 
-/// Whether binaries can create this pipeline. Violations say why not.
-fn binaries_fit(call: &Call, element: &Element<'_>, binaries: &[Arc<Binary>], with_cache: bool) -> bool {
+/// Whether the binaries of the element can create it, if it has any. Violations say why not.
+fn binaries_fit(call: &Call, element: &Element<'_>, with_cache: bool) -> bool {
+    let Some(binaries) = &element.binaries else { return true };
     let name = call.command;
     if with_cache {
         violation(format!("{name}: binaries with a pipeline cache (09616)"));

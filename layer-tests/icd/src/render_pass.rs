@@ -34,29 +34,7 @@ pub unsafe fn first(info: &vk::RenderPassCreateInfo<'_>) -> Body {
         }
         hasher.word(info.subpass_count);
         for pass in slice(info.p_subpasses, info.subpass_count) {
-            hasher.word(pass.flags.as_raw());
-            hasher.signed(pass.pipeline_bind_point.as_raw());
-            let lists = [
-                slice(pass.p_input_attachments, pass.input_attachment_count),
-                slice(pass.p_color_attachments, pass.color_attachment_count),
-                slice(pass.p_resolve_attachments, pass.color_attachment_count),
-                slice(pass.p_depth_stencil_attachment, 1),
-            ];
-            for list in lists {
-                hasher.word(list.len() as u32);
-                for reference in list {
-                    hasher.word(reference.attachment);
-                    hasher.signed(reference.layout.as_raw());
-                }
-            }
-            words(&mut hasher, slice(pass.p_preserve_attachments, pass.preserve_attachment_count));
-            let used = |reference: u32| reference != vk::ATTACHMENT_UNUSED;
-            subpasses.push(Subpass {
-                depth: slice(pass.p_depth_stencil_attachment, 1).iter().any(|at| used(at.attachment)),
-                colour: slice(pass.p_color_attachments, pass.color_attachment_count)
-                    .iter()
-                    .any(|at| used(at.attachment)),
-            });
+            subpasses.push(subpass(&mut hasher, pass));
         }
         hasher.word(info.dependency_count);
         for dependency in slice(info.p_dependencies, info.dependency_count) {
@@ -82,6 +60,39 @@ pub unsafe fn first(info: &vk::RenderPassCreateInfo<'_>) -> Body {
         }
     }
     Body::RenderPass(hasher.finish(), subpasses.into())
+}
+
+/// A subpass of the first form.
+///
+/// # Safety
+/// A valid subpass.
+unsafe fn subpass(hasher: &mut Hasher, pass: &vk::SubpassDescription<'_>) -> Subpass {
+    // SAFETY: `pass` is valid: its arrays have their counts, and optional pointers may be NULL.
+    unsafe {
+        hasher.word(pass.flags.as_raw());
+        hasher.signed(pass.pipeline_bind_point.as_raw());
+        let lists = [
+            slice(pass.p_input_attachments, pass.input_attachment_count),
+            slice(pass.p_color_attachments, pass.color_attachment_count),
+            slice(pass.p_resolve_attachments, pass.color_attachment_count),
+            slice(pass.p_depth_stencil_attachment, 1),
+        ];
+        for list in lists {
+            hasher.word(list.len() as u32);
+            for reference in list {
+                hasher.word(reference.attachment);
+                hasher.signed(reference.layout.as_raw());
+            }
+        }
+        words(hasher, slice(pass.p_preserve_attachments, pass.preserve_attachment_count));
+        let used = |reference: u32| reference != vk::ATTACHMENT_UNUSED;
+        Subpass {
+            depth: slice(pass.p_depth_stencil_attachment, 1).iter().any(|at| used(at.attachment)),
+            colour: slice(pass.p_color_attachments, pass.color_attachment_count)
+                .iter()
+                .any(|at| used(at.attachment)),
+        }
+    }
 }
 
 /// vkCreateRenderPass2.

@@ -113,27 +113,83 @@ fn dynamic_states(subsets: vk::GraphicsPipelineLibraryFlagsEXT) -> Vec<vk::Dynam
     states
 }
 
+/// The state of all subsets.
+struct State {
+    vertex_input: vk::PipelineVertexInputStateCreateInfo<'static>,
+    input_assembly: vk::PipelineInputAssemblyStateCreateInfo<'static>,
+    viewport: vk::PipelineViewportStateCreateInfo<'static>,
+    rasterization: vk::PipelineRasterizationStateCreateInfo<'static>,
+    depth_stencil: vk::PipelineDepthStencilStateCreateInfo<'static>,
+    multisample: vk::PipelineMultisampleStateCreateInfo<'static>,
+    blend: vk::PipelineColorBlendStateCreateInfo<'static>,
+}
+
+impl State {
+    fn new() -> State {
+        const BINDINGS: [vk::VertexInputBindingDescription; 1] = [vk::VertexInputBindingDescription {
+            binding: 0,
+            stride: 16,
+            input_rate: vk::VertexInputRate::VERTEX,
+        }];
+        const ATTRIBUTES: [vk::VertexInputAttributeDescription; 1] = [vk::VertexInputAttributeDescription {
+            location: 0,
+            binding: 0,
+            format: vk::Format::R32G32B32A32_SFLOAT,
+            offset: 0,
+        }];
+        const BLENDS: [vk::PipelineColorBlendAttachmentState; 1] = [vk::PipelineColorBlendAttachmentState {
+            blend_enable: vk::FALSE,
+            src_color_blend_factor: vk::BlendFactor::ZERO,
+            dst_color_blend_factor: vk::BlendFactor::ZERO,
+            color_blend_op: vk::BlendOp::ADD,
+            src_alpha_blend_factor: vk::BlendFactor::ZERO,
+            dst_alpha_blend_factor: vk::BlendFactor::ZERO,
+            alpha_blend_op: vk::BlendOp::ADD,
+            color_write_mask: vk::ColorComponentFlags::RGBA,
+        }];
+        State {
+            vertex_input: vk::PipelineVertexInputStateCreateInfo::default()
+                .vertex_binding_descriptions(&BINDINGS)
+                .vertex_attribute_descriptions(&ATTRIBUTES),
+            input_assembly: vk::PipelineInputAssemblyStateCreateInfo::default()
+                .topology(vk::PrimitiveTopology::TRIANGLE_LIST),
+            viewport: vk::PipelineViewportStateCreateInfo::default(),
+            rasterization: vk::PipelineRasterizationStateCreateInfo::default().line_width(1.0),
+            depth_stencil: vk::PipelineDepthStencilStateCreateInfo::default(),
+            multisample: vk::PipelineMultisampleStateCreateInfo::default()
+                .rasterization_samples(vk::SampleCountFlags::TYPE_1),
+            blend: vk::PipelineColorBlendStateCreateInfo::default().attachments(&BLENDS),
+        }
+    }
+
+    /// The create info with the state of these subsets.
+    fn put<'a>(
+        &'a self,
+        mut info: vk::GraphicsPipelineCreateInfo<'a>,
+        subsets: vk::GraphicsPipelineLibraryFlagsEXT,
+    ) -> vk::GraphicsPipelineCreateInfo<'a> {
+        type Subset = vk::GraphicsPipelineLibraryFlagsEXT;
+        if subsets.contains(Subset::VERTEX_INPUT_INTERFACE) {
+            info = info.vertex_input_state(&self.vertex_input).input_assembly_state(&self.input_assembly);
+        }
+        if subsets.contains(Subset::PRE_RASTERIZATION_SHADERS) {
+            info = info.viewport_state(&self.viewport).rasterization_state(&self.rasterization);
+        }
+        if subsets.contains(Subset::FRAGMENT_SHADER) {
+            info = info.depth_stencil_state(&self.depth_stencil);
+        }
+        if subsets.contains(Subset::FRAGMENT_OUTPUT_INTERFACE) {
+            info = info.multisample_state(&self.multisample).color_blend_state(&self.blend);
+        }
+        info
+    }
+}
+
 /// vkCreateGraphicsPipelines with the state of the given subsets, and NULL for all other state.
 pub fn graphics(gpu: &Gpu, cache: vk::PipelineCache, wanted: &Graphics<'_>) -> Created {
-    type Subset = vk::GraphicsPipelineLibraryFlagsEXT;
-    let has = |subset: Subset| wanted.subsets.contains(subset);
     let dynamic_states = dynamic_states(wanted.subsets);
     let dynamic = vk::PipelineDynamicStateCreateInfo::default().dynamic_states(&dynamic_states);
-    let bindings = [vk::VertexInputBindingDescription::default().stride(16)];
-    let attributes = [vk::VertexInputAttributeDescription::default().format(vk::Format::R32G32B32A32_SFLOAT)];
-    let vertex_input = vk::PipelineVertexInputStateCreateInfo::default()
-        .vertex_binding_descriptions(&bindings)
-        .vertex_attribute_descriptions(&attributes);
-    let input_assembly =
-        vk::PipelineInputAssemblyStateCreateInfo::default().topology(vk::PrimitiveTopology::TRIANGLE_LIST);
-    let viewport = vk::PipelineViewportStateCreateInfo::default();
-    let rasterization = vk::PipelineRasterizationStateCreateInfo::default().line_width(1.0);
-    let depth_stencil = vk::PipelineDepthStencilStateCreateInfo::default();
-    let multisample =
-        vk::PipelineMultisampleStateCreateInfo::default().rasterization_samples(vk::SampleCountFlags::TYPE_1);
-    let blends =
-        [vk::PipelineColorBlendAttachmentState::default().color_write_mask(vk::ColorComponentFlags::RGBA)];
-    let blend = vk::PipelineColorBlendStateCreateInfo::default().attachments(&blends);
+    let state = State::new();
     let formats = [wanted.format];
 
     let mut flags = vk::PipelineCreateFlags2CreateInfoKHR::default()
@@ -142,7 +198,7 @@ pub fn graphics(gpu: &Gpu, cache: vk::PipelineCache, wanted: &Graphics<'_>) -> C
     let mut linked = vk::PipelineLibraryCreateInfoKHR::default().libraries(wanted.libraries);
     let mut rendering = vk::PipelineRenderingCreateInfo::default();
     // Only the fragment output subset may name the attachments (06579).
-    if has(Subset::FRAGMENT_OUTPUT_INTERFACE) {
+    if wanted.subsets.contains(vk::GraphicsPipelineLibraryFlagsEXT::FRAGMENT_OUTPUT_INTERFACE) {
         rendering = rendering.color_attachment_formats(&formats);
     }
 
@@ -167,18 +223,7 @@ pub fn graphics(gpu: &Gpu, cache: vk::PipelineCache, wanted: &Graphics<'_>) -> C
     if !dynamic_states.is_empty() {
         info = info.dynamic_state(&dynamic);
     }
-    if has(Subset::VERTEX_INPUT_INTERFACE) {
-        info = info.vertex_input_state(&vertex_input).input_assembly_state(&input_assembly);
-    }
-    if has(Subset::PRE_RASTERIZATION_SHADERS) {
-        info = info.viewport_state(&viewport).rasterization_state(&rasterization);
-    }
-    if has(Subset::FRAGMENT_SHADER) {
-        info = info.depth_stencil_state(&depth_stencil);
-    }
-    if has(Subset::FRAGMENT_OUTPUT_INTERFACE) {
-        info = info.multisample_state(&multisample).color_blend_state(&blend);
-    }
+    info = state.put(info, wanted.subsets);
     call(|out| {
         let create = gpu.device.fp_v1_0().create_graphics_pipelines;
         // SAFETY: a live device, layout, libraries and cache or none; everything that the create info points to

@@ -6,7 +6,7 @@ use ash::vk;
 use serde_json::{Value, json};
 use vkstash_layer_tests::child::scenario;
 use vkstash_layer_tests::env::Driver;
-use vkstash_layer_tests::vulkan::{IDENTIFIER_EXTENSION, binaries, spirv};
+use vkstash_layer_tests::vulkan::{Device, IDENTIFIER_EXTENSION, binaries, spirv};
 
 use super::rig::{Options, Rig, keep, keep_all};
 
@@ -27,6 +27,54 @@ fn named(info: Info, identifier: &[u8]) -> Info {
     named
 }
 
+/// `info` with binaries in its chain, and nothing else there.
+fn made_of(info: Info, made: &[u64]) -> Info {
+    let mut from_data = info;
+    from_data.p_next = ptr::from_ref(keep(binaries::Info::new(keep_all(made.iter().copied())))).cast();
+    from_data
+}
+
+fn create(device: &Device, info: Info) -> (i32, vk::Pipeline) {
+    // SAFETY: a valid create info.
+    let (result, made) = unsafe { device.create_compute(vk::PipelineCache::null(), &[info]) };
+    (result.as_raw(), made[0])
+}
+
+fn probe(device: &Device, info: &Info) -> Result<Vec<u64>, vk::Result> {
+    // SAFETY: a valid create info.
+    unsafe { binaries::probe(device, chain(info)) }
+}
+
+/// What comes of stages that identifiers name, one of them the code of `plain`, whose key and binaries are given.
+fn identified(
+    device: &Device,
+    plain: Info,
+    key: &(vk::Result, Vec<u8>),
+    made: &[u64],
+    internal: bool,
+) -> Value {
+    let identifier = device.identifier_of_code(&spirv::compute(3));
+    let known = named(plain, &identifier);
+    let unknown = named(plain, &[0x77; 32]);
+    // SAFETY: valid create infos.
+    let (by_name, by_nothing) = unsafe {
+        (binaries::pipeline_key(device, chain(&known)), binaries::pipeline_key(device, chain(&unknown)))
+    };
+    let mut may_compile = known;
+    may_compile.flags = vk::PipelineCreateFlags::empty();
+    let (by_binary, _) = create(device, made_of(may_compile, made));
+    let probed = internal.then(|| {
+        [probe(device, &known), probe(device, &unknown)]
+            .map(|found| found.map(|list| list.len()).map_err(vk::Result::as_raw))
+    });
+    json!({
+        "same_key": by_name == *key,
+        "unknown": by_nothing.0.as_raw(),
+        "by_binary": by_binary,
+        "probed": probed.map(|[known, unknown]| (known.is_ok(), unknown.err())),
+    })
+}
+
 /// The step: keys, capture, data, creation from data, probes and release; null if the device lacks binaries.
 fn own(input: &Value) -> Value {
     let no_internal_cache = input["no_internal_cache"] == true;
@@ -40,16 +88,11 @@ fn own(input: &Value) -> Value {
     let flags = vk::PipelineCreateFlags2CreateInfoKHR::default()
         .flags(vk::PipelineCreateFlags2KHR::from_raw(binaries::CAPTURE_DATA));
     let capturing = plain.push_next(keep(flags));
-    let create = |info: Info| {
-        // SAFETY: a valid create info.
-        let (result, made) = unsafe { device.create_compute(vk::PipelineCache::null(), &[info]) };
-        (result.as_raw(), made[0])
-    };
     // SAFETY: NULL, and valid create infos.
     let (global, key) = unsafe {
         (binaries::pipeline_key(device, ptr::null()), binaries::pipeline_key(device, chain(&plain)))
     };
-    let (captured, pipeline) = create(capturing);
+    let (captured, pipeline) = create(device, capturing);
     let made = binaries::captured(device, pipeline).unwrap();
     let listed = binaries::contents(device, &made);
     let (_, _, _, size) = binaries::data(device, made[0], None);
@@ -57,38 +100,13 @@ fn own(input: &Value) -> Value {
     let released = binaries::release(device, pipeline);
     let again = binaries::all_stored(device, &listed).unwrap();
     // Beside binaries, code and identifiers are ignored.
-    let mut from_data = plain;
-    from_data.stage.module = vk::ShaderModule::null();
-    from_data.p_next = ptr::from_ref(keep(binaries::Info::new(keep_all(again.iter().copied())))).cast();
-    let (by_data, _) = create(from_data);
+    let mut without_code = plain;
+    without_code.stage.module = vk::ShaderModule::null();
+    let (by_data, _) = create(device, made_of(without_code, &again));
     let internal = binaries::Properties::of(device).internal_cache != 0 && !no_internal_cache;
-    // SAFETY: a valid create info.
-    let probe = |info: &Info| unsafe { binaries::probe(device, chain(info)) };
-    let probed = internal.then(|| probe(&plain).map(|found| found.len()).map_err(vk::Result::as_raw));
-    let mut identified = json!(null);
-    if rig.has(IDENTIFIER_EXTENSION) {
-        let identifier = device.identifier_of_code(&spirv::compute(3));
-        let known = named(plain, &identifier);
-        let unknown = named(plain, &[0x77; 32]);
-        // SAFETY: valid create infos.
-        let (by_name, by_nothing) = unsafe {
-            (binaries::pipeline_key(device, chain(&known)), binaries::pipeline_key(device, chain(&unknown)))
-        };
-        let mut from_data = known;
-        from_data.flags = vk::PipelineCreateFlags::empty();
-        from_data.p_next = ptr::from_ref(keep(binaries::Info::new(keep_all(again.iter().copied())))).cast();
-        let (by_binary, _) = create(from_data);
-        let probed = internal.then(|| {
-            [probe(&known), probe(&unknown)]
-                .map(|found| found.map(|list| list.len()).map_err(vk::Result::as_raw))
-        });
-        identified = json!({
-            "same_key": by_name == key,
-            "unknown": by_nothing.0.as_raw(),
-            "by_binary": by_binary,
-            "probed": probed.map(|[known, unknown]| (known.is_ok(), unknown.err())),
-        });
-    }
+    let probed = internal.then(|| probe(device, &plain).map(|found| found.len()).map_err(vk::Result::as_raw));
+    let has_identifiers = rig.has(IDENTIFIER_EXTENSION);
+    let identified = has_identifiers.then(|| identified(device, plain, &key, &again, internal));
     made.iter().chain(&again).for_each(|&binary| binaries::destroy(device, binary));
     json!({
         "global": [json!(global.0.as_raw()), json!(global.1)],

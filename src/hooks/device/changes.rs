@@ -1,7 +1,8 @@
 //! What goes down in vkCreateDevice: a copy of the program's create info, less what the layer emulates and with the
 //! features that it may switch on.
 
-use std::ffi::{CStr, c_char, c_void};
+use std::ffi::{CStr, c_char};
+use std::ptr;
 
 use ash::vk;
 use smallvec::SmallVec;
@@ -146,6 +147,58 @@ const VULKAN_1_3_FEATURES: vk::StructureType = vk::StructureType::PHYSICAL_DEVIC
 const IDENTIFIER_FEATURES: vk::StructureType =
     vk::StructureType::PHYSICAL_DEVICE_SHADER_MODULE_IDENTIFIER_FEATURES_EXT;
 
+/// What is changed in the structures of the program's own chain.
+#[derive(Clone, Copy)]
+struct Edits {
+    /// The identifier feature is taken out: the layer emulates it.
+    emulated: bool,
+    /// The cache control feature is taken out: the driver lacks it.
+    lacks_control: bool,
+    /// The cache control feature is switched on.
+    add_control: bool,
+}
+
+impl Edits {
+    /// Whether a structure of this type has to be changed.
+    fn concern(self, s_type: vk::StructureType) -> bool {
+        match s_type {
+            IDENTIFIER_FEATURES => self.emulated,
+            CACHE_CONTROL_FEATURES | VULKAN_1_3_FEATURES => self.add_control || self.lacks_control,
+            _ => false,
+        }
+    }
+
+    /// Changes a structure; `found` becomes true if it now has cache control switched on.
+    ///
+    /// # Safety
+    /// `node` is a valid structure that may be written to.
+    unsafe fn edit(self, node: *mut vk::BaseOutStructure<'_>, found: &mut bool) -> Edit {
+        // SAFETY: `node` is a valid structure that may be written to, and the casts follow its sType.
+        unsafe {
+            match (*node).s_type {
+                IDENTIFIER_FEATURES if self.emulated => return Edit::Drop,
+                CACHE_CONTROL_FEATURES if self.lacks_control => return Edit::Drop,
+                VULKAN_1_3_FEATURES if self.lacks_control => {
+                    let features = node.cast::<vk::PhysicalDeviceVulkan13Features<'_>>();
+                    (*features).pipeline_creation_cache_control = vk::FALSE;
+                }
+                CACHE_CONTROL_FEATURES if self.add_control => {
+                    let features = node.cast::<vk::PhysicalDevicePipelineCreationCacheControlFeatures<'_>>();
+                    (*features).pipeline_creation_cache_control = vk::TRUE;
+                    *found = true;
+                }
+                VULKAN_1_3_FEATURES if self.add_control => {
+                    let features = node.cast::<vk::PhysicalDeviceVulkan13Features<'_>>();
+                    (*features).pipeline_creation_cache_control = vk::TRUE;
+                    *found = true;
+                }
+                _ => {}
+            }
+        }
+        Edit::Keep
+    }
+}
+
 /// The create info that goes down.
 pub struct Changed<'a> {
     /// The changed copy of the create info.
@@ -164,78 +217,29 @@ impl<'a> Changed<'a> {
     /// # Safety
     /// `self.info` is a valid VkDeviceCreateInfo; `self` and `arena` stay where they are while `self.info` is used.
     pub unsafe fn apply(&mut self, wanted: &Wanted, physical: &PhysicalDevice, arena: &mut Arena) -> Enabled {
-        let emulated = wanted.identifiers == IdentifierMode::Emulated;
-        let lacks_control = physical.emulates_cache_control;
-        let add = wanted.add_cache_control && physical.cache_control != CacheControl::None;
-        let mut found = false;
-        // SAFETY: the chain of `self.info` is the valid one that the program passed: nothing was changed in it yet.
-        let must_copy = unsafe {
-            chain::walk(self.info.p_next).any(|node| {
-                let s_type = (*node).s_type;
-                (emulated && s_type == IDENTIFIER_FEATURES)
-                    || ((add || lacks_control)
-                        && matches!(s_type, CACHE_CONTROL_FEATURES | VULKAN_1_3_FEATURES))
-            })
+        let edits = Edits {
+            emulated: wanted.identifiers == IdentifierMode::Emulated,
+            lacks_control: physical.emulates_cache_control,
+            add_control: wanted.add_cache_control && physical.cache_control != CacheControl::None,
         };
         let mut on = wanted.enabled;
-        on.cache_control &= !lacks_control;
-        if must_copy {
-            // SAFETY: `size_in_device_chain` gives the sizes of the bindings and of the loader's structures;
-            // the casts follow the sType, and change the copy, which lives in `arena` for as long as
-            // `self.info` is used.
-            let copied = unsafe {
-                chain::copy_chain(arena, self.info.p_next, size_in_device_chain, |node| {
-                    match (*node).s_type {
-                        IDENTIFIER_FEATURES if emulated => return Edit::Drop,
-                        CACHE_CONTROL_FEATURES if lacks_control => return Edit::Drop,
-                        VULKAN_1_3_FEATURES if lacks_control => {
-                            let features = node.cast::<vk::PhysicalDeviceVulkan13Features<'_>>();
-                            (*features).pipeline_creation_cache_control = vk::FALSE;
-                        }
-                        CACHE_CONTROL_FEATURES if add => {
-                            let features =
-                                node.cast::<vk::PhysicalDevicePipelineCreationCacheControlFeatures<'_>>();
-                            (*features).pipeline_creation_cache_control = vk::TRUE;
-                            found = true;
-                        }
-                        VULKAN_1_3_FEATURES if add => {
-                            let features = node.cast::<vk::PhysicalDeviceVulkan13Features<'_>>();
-                            (*features).pipeline_creation_cache_control = vk::TRUE;
-                            found = true;
-                        }
-                        _ => {}
-                    }
-                    Edit::Keep
-                })
-            };
-            match copied {
-                Some(head) => {
-                    self.info.p_next = head;
-                    on.cache_control |= found;
-                }
-                None => {
-                    log::init();
-                    // SAFETY: the copy failed, so `self.info` still has the program's own valid chain.
-                    let unknown = unsafe { unknown_structure(&self.info) };
-                    tracing::warn!(
-                        "a device is created with an unknown structure ({unknown}); its chain stays as it is"
-                    );
-                    // What the driver lacks must not be asked for by name either way; a structure that it does
-                    // not know is skipped (contract 2.6).
-                    if emulated || lacks_control {
-                        self.change_names(emulated, lacks_control, false, false);
-                    }
-                    return on;
-                }
+        on.cache_control &= !edits.lacks_control;
+        // SAFETY: the chain of `self.info` is the valid one that the program passed: nothing was changed in it yet; and
+        // `arena` stays where it is while `self.info` is used.
+        let Some(found) = (unsafe { self.edit_chain(edits, arena) }) else {
+            // What the driver lacks must not be asked for by name either way; a structure that it does
+            // not know is skipped (contract 2.6).
+            if edits.emulated || edits.lacks_control {
+                self.change_names(edits, false, false);
             }
-        }
-        if add && !found {
+            return on;
+        };
+        on.cache_control |= found;
+        if edits.add_control && !found {
             let mut features = vk::PhysicalDevicePipelineCreationCacheControlFeatures::default()
                 .pipeline_creation_cache_control(true);
             features.p_next = self.info.p_next.cast_mut();
-            let size = size_of_val(&features);
-            // SAFETY: a structure of that size, copied to where it lives as long as the chain does.
-            self.info.p_next = unsafe { arena.copy((&raw const features).cast::<c_void>(), size) };
+            self.push(arena, &features);
             on.cache_control = true;
         }
         if wanted.add_binaries {
@@ -243,33 +247,61 @@ impl<'a> Changed<'a> {
             let mut features =
                 pipeline_binary::Features { pipeline_binaries: vk::TRUE, ..Default::default() };
             features.p_next = self.info.p_next.cast_mut();
-            let size = size_of_val(&features);
-            // SAFETY: a structure of that size, copied to where it lives as long as the create info.
-            self.info.p_next = unsafe { arena.copy((&raw const features).cast::<c_void>(), size) };
+            self.push(arena, &features);
         }
         if wanted.disable_internal_cache {
-            let control = pipeline_binary::InternalCacheControl::disabled(self.info.p_next);
-            let size = size_of_val(&control);
-            // SAFETY: a structure of that size, copied to where it lives as long as the create info.
-            self.info.p_next = unsafe { arena.copy((&raw const control).cast::<c_void>(), size) };
+            self.push(arena, &pipeline_binary::InternalCacheControl::disabled(self.info.p_next));
         }
         // The structure of the one is as much part of the extension as the feature of the other.
         let needs_binaries = wanted.add_binaries || wanted.disable_internal_cache;
-        let add_name = add && physical.cache_control == CacheControl::Extension;
-        if emulated || lacks_control || add_name || needs_binaries {
-            self.change_names(emulated, lacks_control, add_name, needs_binaries);
+        let add_name = edits.add_control && physical.cache_control == CacheControl::Extension;
+        if edits.emulated || edits.lacks_control || add_name || needs_binaries {
+            self.change_names(edits, add_name, needs_binaries);
         }
         on
     }
 
+    /// Puts a copy of the structure, which points to the chain as it is, at the head of the chain.
+    fn push<T: Copy>(&mut self, arena: &mut Arena, structure: &T) {
+        // SAFETY: `structure` is a reference, so its whole size is readable.
+        self.info.p_next = unsafe { arena.copy(ptr::from_ref(structure).cast(), size_of::<T>()) };
+    }
+
+    /// Edits the feature structures of the program's chain, in a copy if there is anything to change. Says whether it
+    /// has switched cache control on in one of them; None where the chain has to stay as it is.
+    ///
+    /// # Safety
+    /// `self.info` is a valid VkDeviceCreateInfo, and `arena` stays where it is while `self.info` is used.
+    unsafe fn edit_chain(&mut self, edits: Edits, arena: &mut Arena) -> Option<bool> {
+        // SAFETY: the chain of the valid `self.info` consists of structures that start with a readable sType.
+        let must_copy = unsafe { chain::walk(self.info.p_next).any(|node| edits.concern((*node).s_type)) };
+        if !must_copy {
+            return Some(false);
+        }
+        let mut found = false;
+        // SAFETY: `size_in_device_chain` gives the sizes of the bindings and of the loader's structures;
+        // the nodes are those of the copy, which lives in `arena` for as long as `self.info` is used.
+        let copied = unsafe {
+            chain::copy_chain(arena, self.info.p_next, size_in_device_chain, |node| {
+                edits.edit(node, &mut found)
+            })
+        };
+        let Some(head) = copied else {
+            log::init();
+            // SAFETY: the copy failed, so `self.info` still has the program's own valid chain.
+            let unknown = unsafe { unknown_structure(&self.info) };
+            tracing::warn!(
+                "a device is created with an unknown structure ({unknown}); its chain stays as it is"
+            );
+            return None;
+        };
+        self.info.p_next = head;
+        Some(found)
+    }
+
     /// Takes emulated extensions out of the list, and adds the one that cache control needs below 1.3.
-    fn change_names(
-        &mut self,
-        emulated: bool,
-        lacks_control: bool,
-        add_cache_control: bool,
-        add_binaries: bool,
-    ) {
+    fn change_names(&mut self, edits: Edits, add_cache_control: bool, add_binaries: bool) {
+        let Edits { emulated, lacks_control, .. } = edits;
         let own = ash::ext::shader_module_identifier::NAME;
         let control = ash::ext::pipeline_creation_cache_control::NAME;
         // SAFETY: the extension names of a valid create info.

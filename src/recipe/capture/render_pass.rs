@@ -25,8 +25,7 @@ pub fn uses(render_pass: &RenderPass) -> Vec<SubpassUse> {
 /// # Safety
 /// `info` is a valid create info.
 pub unsafe fn render_pass(info: &vk::RenderPassCreateInfo<'_>) -> Result<RenderPass, Refusal> {
-    let mut multiview: Option<&vk::RenderPassMultiviewCreateInfo<'_>> = None;
-    let mut aspects: &[vk::InputAttachmentAspectReference] = &[];
+    let mut chained = Chained::default();
     // SAFETY: the chain of a valid create info; the casts follow the sType; arrays are valid for their
     // counts.
     let extensions = unsafe {
@@ -34,12 +33,15 @@ pub unsafe fn render_pass(info: &vk::RenderPassCreateInfo<'_>) -> Result<RenderP
             let node = &raw const *node;
             match (*node).s_type {
                 vk::StructureType::RENDER_PASS_MULTIVIEW_CREATE_INFO => {
-                    multiview = Some(&*node.cast());
+                    let info = &*node.cast::<vk::RenderPassMultiviewCreateInfo<'_>>();
+                    chained.view_masks = array(info.p_view_masks, info.subpass_count);
+                    chained.view_offsets = array(info.p_view_offsets, info.dependency_count);
+                    chained.correlated_views = array(info.p_correlation_masks, info.correlation_mask_count);
                     Ok(Special::Read)
                 }
                 vk::StructureType::RENDER_PASS_INPUT_ATTACHMENT_ASPECT_CREATE_INFO => {
                     let info = &*node.cast::<vk::RenderPassInputAttachmentAspectCreateInfo<'_>>();
-                    aspects = array(info.p_aspect_references, info.aspect_reference_count);
+                    chained.aspects = array(info.p_aspect_references, info.aspect_reference_count);
                     Ok(Special::Read)
                 }
                 _ => Ok(Special::Foreign),
@@ -47,17 +49,57 @@ pub unsafe fn render_pass(info: &vk::RenderPassCreateInfo<'_>) -> Result<RenderP
         })
     }?;
     // SAFETY: the arrays of a valid create info.
-    let (attachments, subpasses, dependencies, view_masks, offsets, correlated_views) = unsafe {
+    let (attachments, subpasses, dependencies) = unsafe {
         (
             array(info.p_attachments, info.attachment_count),
             array(info.p_subpasses, info.subpass_count),
             array(info.p_dependencies, info.dependency_count),
-            multiview.map_or(&[][..], |m| array(m.p_view_masks, m.subpass_count)),
-            multiview.map_or(&[][..], |m| array(m.p_view_offsets, m.dependency_count)),
-            multiview.map_or(&[][..], |m| array(m.p_correlation_masks, m.correlation_mask_count)),
         )
     };
-    let attachments = attachments.iter().map(|a| Attachment {
+    // SAFETY: `s` is one of the subpasses of a valid create info.
+    let subpasses = subpasses.iter().enumerate().map(|(index, s)| unsafe { subpass1(s, index, &chained) });
+    let dependencies =
+        dependencies.iter().enumerate().map(|(index, d)| dependency1(d, chained.view_offset(index)));
+    Ok(RenderPass {
+        schema: SCHEMA,
+        flags: info.flags.as_raw(),
+        attachments: attachments.iter().map(attachment1).collect(),
+        subpasses: subpasses.collect(),
+        dependencies: dependencies.collect(),
+        correlated_views: chained.correlated_views.to_vec(),
+        extensions,
+    })
+}
+
+/// What the chain of the first form says of subpasses and dependencies; nothing where a structure is not there.
+#[derive(Default)]
+struct Chained<'a> {
+    view_masks: &'a [u32],
+    view_offsets: &'a [i32],
+    correlated_views: &'a [u32],
+    aspects: &'a [vk::InputAttachmentAspectReference],
+}
+
+impl Chained<'_> {
+    fn view_mask(&self, subpass: usize) -> u32 {
+        self.view_masks.get(subpass).copied().unwrap_or(0)
+    }
+
+    fn view_offset(&self, dependency: usize) -> i32 {
+        self.view_offsets.get(dependency).copied().unwrap_or(0)
+    }
+
+    fn aspects(&self, subpass: usize, input: usize) -> u32 {
+        let given = self
+            .aspects
+            .iter()
+            .find(|a| a.subpass as usize == subpass && a.input_attachment_index as usize == input);
+        given.map_or(0, |a| a.aspect_mask.as_raw())
+    }
+}
+
+fn attachment1(a: &vk::AttachmentDescription) -> Attachment {
+    Attachment {
         members: attachment_members(
             a.flags,
             a.format,
@@ -71,8 +113,11 @@ pub unsafe fn render_pass(info: &vk::RenderPassCreateInfo<'_>) -> Result<RenderP
             [a.initial_layout, a.final_layout],
         ),
         extensions: Vec::new(),
-    });
-    let dependencies = dependencies.iter().enumerate().map(|(index, d)| Dependency {
+    }
+}
+
+fn dependency1(d: &vk::SubpassDependency, view_offset: i32) -> Dependency {
+    Dependency {
         members: [
             d.src_subpass,
             d.dst_subpass,
@@ -82,57 +127,44 @@ pub unsafe fn render_pass(info: &vk::RenderPassCreateInfo<'_>) -> Result<RenderP
             d.dst_access_mask.as_raw(),
             d.dependency_flags.as_raw(),
         ],
-        view_offset: offsets.get(index).copied().unwrap_or(0),
+        view_offset,
         extensions: Vec::new(),
-    });
-    let aspect_of = |subpass: usize, input: usize| {
-        let given = aspects
-            .iter()
-            .find(|a| a.subpass as usize == subpass && a.input_attachment_index as usize == input);
-        given.map_or(0, |a| a.aspect_mask.as_raw())
+    }
+}
+
+/// # Safety
+/// `s` is valid.
+unsafe fn subpass1(s: &vk::SubpassDescription<'_>, index: usize, chained: &Chained<'_>) -> Subpass {
+    // SAFETY: the arrays of a valid subpass; pResolveAttachments is NULL or as long as the colours.
+    let (inputs, colors, resolves, depth_stencil, preserve) = unsafe {
+        (
+            array(s.p_input_attachments, s.input_attachment_count),
+            array(s.p_color_attachments, s.color_attachment_count),
+            array(s.p_resolve_attachments, s.color_attachment_count),
+            s.p_depth_stencil_attachment.as_ref(),
+            array(s.p_preserve_attachments, s.preserve_attachment_count),
+        )
     };
-    let reference = |r: &vk::AttachmentReference, aspects: u32| Reference {
-        attachment: r.attachment,
-        layout: r.layout.as_raw(),
-        aspects,
+    let inputs = inputs
+        .iter()
+        .enumerate()
+        .map(|(input, r)| Reference { aspects: chained.aspects(index, input), ..reference1(r) });
+    Subpass {
+        members: [s.flags.as_raw(), s.pipeline_bind_point.as_raw() as u32, chained.view_mask(index)],
+        inputs: inputs.collect(),
+        colors: colors.iter().map(reference1).collect(),
+        resolves: resolves.iter().map(reference1).collect(),
+        depth_stencil: depth_stencil.map(reference1),
+        depth_stencil_resolve: None,
+        shading_rate: None,
+        preserve: preserve.to_vec(),
         extensions: Vec::new(),
-    };
-    let subpasses = subpasses.iter().enumerate().map(|(index, s)| {
-        // SAFETY: the arrays of a valid subpass; pResolveAttachments is NULL or as long as the colours.
-        let (inputs, colors, resolves, depth_stencil, preserve) = unsafe {
-            (
-                array(s.p_input_attachments, s.input_attachment_count),
-                array(s.p_color_attachments, s.color_attachment_count),
-                array(s.p_resolve_attachments, s.color_attachment_count),
-                s.p_depth_stencil_attachment.as_ref(),
-                array(s.p_preserve_attachments, s.preserve_attachment_count),
-            )
-        };
-        Subpass {
-            members: [
-                s.flags.as_raw(),
-                s.pipeline_bind_point.as_raw() as u32,
-                view_masks.get(index).copied().unwrap_or(0),
-            ],
-            inputs: inputs.iter().enumerate().map(|(i, r)| reference(r, aspect_of(index, i))).collect(),
-            colors: colors.iter().map(|r| reference(r, 0)).collect(),
-            resolves: resolves.iter().map(|r| reference(r, 0)).collect(),
-            depth_stencil: depth_stencil.map(|r| reference(r, 0)),
-            depth_stencil_resolve: None,
-            shading_rate: None,
-            preserve: preserve.to_vec(),
-            extensions: Vec::new(),
-        }
-    });
-    Ok(RenderPass {
-        schema: SCHEMA,
-        flags: info.flags.as_raw(),
-        attachments: attachments.collect(),
-        subpasses: subpasses.collect(),
-        dependencies: dependencies.collect(),
-        correlated_views: correlated_views.to_vec(),
-        extensions,
-    })
+    }
+}
+
+/// A reference without its aspects, which only the chain gives in this form.
+fn reference1(r: &vk::AttachmentReference) -> Reference {
+    Reference { attachment: r.attachment, layout: r.layout.as_raw(), aspects: 0, extensions: Vec::new() }
 }
 
 /// Describes the second form.

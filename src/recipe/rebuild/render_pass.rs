@@ -87,32 +87,7 @@ fn first(pass: &RenderPass) -> Result<Rebuilt<'static, vk::RenderPassCreateInfo<
             final_layout: a.final_layout,
         })
     })?;
-    let subpasses = arena.list(pass.subpasses.iter(), |arena, subpass| {
-        let [flags, bind_point, _] = subpass.members;
-        let mut list = |references: &[Reference]| {
-            arena.list(references.iter(), |_, reference| Ok(reference1(reference)))
-        };
-        let (inputs, colors, resolves) =
-            (list(&subpass.inputs)?, list(&subpass.colors)?, list(&subpass.resolves)?);
-        let preserve = arena.copy(&subpass.preserve)?;
-        let depth_stencil = match &subpass.depth_stencil {
-            Some(reference) => arena.place(reference1(reference))?.cast_const(),
-            None => ptr::null(),
-        };
-        Ok(vk::SubpassDescription {
-            flags: vk::SubpassDescriptionFlags::from_raw(flags),
-            pipeline_bind_point: vk::PipelineBindPoint::from_raw(bind_point as i32),
-            input_attachment_count: inputs.count,
-            p_input_attachments: inputs.pointer,
-            color_attachment_count: colors.count,
-            p_color_attachments: colors.pointer,
-            p_resolve_attachments: resolves.pointer,
-            p_depth_stencil_attachment: depth_stencil,
-            preserve_attachment_count: preserve.count,
-            p_preserve_attachments: preserve.pointer,
-            ..Default::default()
-        })
-    })?;
+    let subpasses = arena.list(pass.subpasses.iter(), subpass1)?;
     let dependencies = arena.list(pass.dependencies.iter(), |_, dependency| {
         let [src_subpass, dst_subpass, src_stages, dst_stages, src_access, dst_access, flags] =
             dependency.members;
@@ -138,6 +113,32 @@ fn first(pass: &RenderPass) -> Result<Rebuilt<'static, vk::RenderPassCreateInfo<
         ..Default::default()
     };
     Ok(Rebuilt::new(info, arena))
+}
+
+fn subpass1(arena: &mut Arena, subpass: &Subpass) -> Result<vk::SubpassDescription<'static>, RebuildError> {
+    let [flags, bind_point, _] = subpass.members;
+    let mut list =
+        |references: &[Reference]| arena.list(references.iter(), |_, reference| Ok(reference1(reference)));
+    let (inputs, colors, resolves) =
+        (list(&subpass.inputs)?, list(&subpass.colors)?, list(&subpass.resolves)?);
+    let preserve = arena.copy(&subpass.preserve)?;
+    let depth_stencil = match &subpass.depth_stencil {
+        Some(reference) => arena.place(reference1(reference))?.cast_const(),
+        None => ptr::null(),
+    };
+    Ok(vk::SubpassDescription {
+        flags: vk::SubpassDescriptionFlags::from_raw(flags),
+        pipeline_bind_point: vk::PipelineBindPoint::from_raw(bind_point as i32),
+        input_attachment_count: inputs.count,
+        p_input_attachments: inputs.pointer,
+        color_attachment_count: colors.count,
+        p_color_attachments: colors.pointer,
+        p_resolve_attachments: resolves.pointer,
+        p_depth_stencil_attachment: depth_stencil,
+        preserve_attachment_count: preserve.count,
+        p_preserve_attachments: preserve.pointer,
+        ..Default::default()
+    })
 }
 
 /// What the second form has in its subpasses and dependencies.

@@ -197,7 +197,7 @@ impl Gpu {
         })
     }
 
-    fn draw(&self, drawing: &Drawing, nth: f64) -> Vec<u8> {
+    fn pipeline(&self, drawing: &Drawing, nth: f64) -> wgpu::RenderPipeline {
         let module = self.module(DRAW);
         let attributes = wgpu::vertex_attr_array![0 => Float32x2, 1 => Float32x3];
         let layout = wgpu::VertexBufferLayout {
@@ -240,7 +240,11 @@ impl Gpu {
             multiview_mask: None,
             cache: self.cache.as_ref(),
         };
-        let pipeline = self.create(|| self.device.create_render_pipeline(&descriptor));
+        self.create(|| self.device.create_render_pipeline(&descriptor))
+    }
+
+    fn draw(&self, drawing: &Drawing, nth: f64) -> Vec<u8> {
+        let pipeline = self.pipeline(drawing, nth);
         let corners = self.buffer(3 * 20, wgpu::BufferUsages::VERTEX | wgpu::BufferUsages::COPY_DST);
         let values: [f32; 15] =
             [-0.9, -0.9, 1.0, 0.0, 0.0, 0.9, -0.9, 0.0, 1.0, 0.0, 0.0, 0.9, 0.0, 0.0, 1.0];

@@ -65,35 +65,32 @@ fn run(options: &Options) -> Result<(), Failure> {
     if common.data.is_some() && options.command.prints_itself() {
         return Err("--data: this command's output is no such table".into());
     }
-    if matches!(options.command, Command::Modules) {
-        modules::run(common.rounds.unwrap_or(5));
-        return Ok(());
+    let rounds = |usual: usize| common.rounds.unwrap_or(usual);
+    match &options.command {
+        Command::Modules => {
+            modules::run(rounds(5));
+            Ok(())
+        }
+        Command::Codec => codec::run(&common.modules, rounds(5)),
+        Command::Recipes(recipes) => recipes::run(recipes, rounds(5)),
+        Command::Artifacts(artifacts) => artifacts::run(&artifacts.stash, rounds(5)),
+        Command::Capture(capture) => print(common, &capture::run(capture, rounds(301))?),
+        Command::Lookups(lookups) => {
+            print(common, &lookups::run(&lookups.segments, lookups.applications, rounds(25))?)
+        }
+        Command::Siblings(siblings) => siblings::run(siblings),
+        Command::Stress(Stress { step: true, .. }) => stress::step(),
+        _ => run_children(options),
     }
-    if matches!(options.command, Command::Codec) {
-        return codec::run(&common.modules, common.rounds.unwrap_or(5));
-    }
-    if let Command::Recipes(recipes) = &options.command {
-        return recipes::run(recipes, common.rounds.unwrap_or(5));
-    }
-    if let Command::Artifacts(artifacts) = &options.command {
-        return artifacts::run(&artifacts.stash, common.rounds.unwrap_or(5));
-    }
-    if let Command::Capture(capture) = &options.command {
-        return print(common, &capture::run(capture, common.rounds.unwrap_or(301))?);
-    }
-    if let Command::Lookups(lookups) = &options.command {
-        let rounds = common.rounds.unwrap_or(25);
-        return print(common, &lookups::run(&lookups.segments, lookups.applications, rounds)?);
-    }
-    if let Command::Siblings(siblings) = &options.command {
-        return siblings::run(siblings);
-    }
-    if let Command::Stress(Stress { step: true, .. }) = &options.command {
-        return stress::step();
-    }
+}
+
+/// The commands whose figures come from child processes.
+fn run_children(options: &Options) -> Result<(), Failure> {
+    let common = &options.common;
+    let rounds = |usual: usize| common.rounds.unwrap_or(usual);
     let runner = Runner::new(common)?;
     if let Command::Programs(programs) = &options.command {
-        let rows = programs::run(&runner, programs, common.rounds.unwrap_or(3))?;
+        let rows = programs::run(&runner, programs, rounds(3))?;
         let here = machine::Machine::here();
         let title = "Real programs over the driver's warm cache".to_owned();
         let driver = programs.driver.map_or_else(|| "Radv".to_owned(), |driver| format!("{driver:?}"));
@@ -107,18 +104,18 @@ fn run(options: &Options) -> Result<(), Failure> {
     }
     let tables = match &options.command {
         Command::Figures(figures) => figures::run(&runner, figures, common.rounds)?,
-        Command::Nvidia(nvidia) => nvidia::run(&runner, nvidia, common.rounds.unwrap_or(3))?,
-        Command::Usual(usual) => usual::run(&runner, usual, common.rounds.unwrap_or(5))?,
-        Command::Parked(on) => parked::run(&runner, on, common.rounds.unwrap_or(5))?,
-        Command::Busy(on) => busy::run(&runner, on, common.rounds.unwrap_or(30))?,
-        Command::Loaded(on) => loaded::run(&runner, on, common.rounds.unwrap_or(10))?,
-        Command::Small(on) => small::run(&runner, on, common.rounds.unwrap_or(40))?,
-        Command::Bases(on) => bases::run(&runner, on, common.rounds.unwrap_or(5))?,
-        Command::Devices(on) => devices::run(&runner, on, common.rounds.unwrap_or(5))?,
-        Command::Stress(on) => stress::run(&runner, on, common.rounds.unwrap_or(1))?,
-        Command::Widths(on) => widths::run(&runner, on, common.rounds.unwrap_or(5))?,
-        Command::Engines(engines) => engines::run(&runner, engines, common.rounds.unwrap_or(15))?,
-        Command::States(states) => states::run(&runner, states, common.count, common.rounds.unwrap_or(5))?,
+        Command::Nvidia(nvidia) => nvidia::run(&runner, nvidia, rounds(3))?,
+        Command::Usual(usual) => usual::run(&runner, usual, rounds(5))?,
+        Command::Parked(on) => parked::run(&runner, on, rounds(5))?,
+        Command::Busy(on) => busy::run(&runner, on, rounds(30))?,
+        Command::Loaded(on) => loaded::run(&runner, on, rounds(10))?,
+        Command::Small(on) => small::run(&runner, on, rounds(40))?,
+        Command::Bases(on) => bases::run(&runner, on, rounds(5))?,
+        Command::Devices(on) => devices::run(&runner, on, rounds(5))?,
+        Command::Stress(on) => stress::run(&runner, on, rounds(1))?,
+        Command::Widths(on) => widths::run(&runner, on, rounds(5))?,
+        Command::Engines(engines) => engines::run(&runner, engines, rounds(15))?,
+        Command::States(states) => states::run(&runner, states, common.count, rounds(5))?,
         Command::Modules
         | Command::Codec
         | Command::Recipes(_)
@@ -127,7 +124,7 @@ fn run(options: &Options) -> Result<(), Failure> {
         | Command::Lookups(_)
         | Command::Programs(_)
         | Command::Siblings(_) => Vec::new(),
-        Command::Demo(demo) => demo::run(&runner, demo, common.rounds.unwrap_or(3))?,
+        Command::Demo(demo) => demo::run(&runner, demo, rounds(3))?,
     };
     print(common, &tables)?;
     if !runner.has_layer() {

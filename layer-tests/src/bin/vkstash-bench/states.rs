@@ -109,11 +109,8 @@ fn compare(
     let total = |outcome: &Outcome| {
         outcome.report.rounds.iter().map(|round| round.total_ns).sum::<u64>() as f64 / 1e6
     };
-    let mut without = Vec::new();
-    let mut with = vec![Vec::new(); runs];
-    let mut with_its_file = Vec::new();
     let whole = |outcome: &Outcome| outcome.wall * 1e3;
-    let (mut whole_without, mut whole_with) = (Vec::new(), Vec::new());
+    let mut took = Took { with: vec![Vec::new(); runs], ..Took::default() };
     for _ in 0..rounds {
         // A program with a cache file has that file in its second run, with the layer and without.
         let (own, stash) = (runner.path("cache"), runner.path("stash"));
@@ -123,48 +120,85 @@ fn compare(
             Disk::Off | Disk::Warm => plain,
         });
         let first = run(&plain, &own)?;
-        without.push(match habit {
+        took.without.push(match habit {
             "file" if runs > 1 => [total(&first), total(&run(&plain, &own)?)],
             _ => [total(&first); 2],
         });
-        whole_without.push(whole(&first));
+        took.whole_without.push(whole(&first));
         table.device = first.report.device;
         if runner.has_layer() {
             let file = runner.path("cache");
-            for (number, totals) in with.iter_mut().enumerate() {
+            for (number, totals) in took.with.iter_mut().enumerate() {
                 let outcome = run(&layered.with_stash(&stash), &file)?;
                 totals.push(total(&outcome));
                 if number + 1 == runs {
-                    whole_with.push(whole(&outcome));
+                    took.whole_with.push(whole(&outcome));
                 }
                 if runs > 1 && habit == "file" && number == 0 {
                     let copy = runner.path("cache");
                     std::fs::copy(&file, &copy)?;
-                    with_its_file.push(total(&run(&plain, &copy)?));
+                    took.with_its_file.push(total(&run(&plain, &copy)?));
                 }
             }
         }
     }
-    // Published figures call the warm disk cache `disk`.
-    let disk = if kind == Disk::Warm { "disk" } else { kind.name() };
-    let is_shown = |number: usize| number < 3 || number + 1 == runs;
-    let shown = with.iter().enumerate().filter(|(number, totals)| is_shown(*number) && !totals.is_empty());
-    for (number, totals) in shown {
-        let peers: Vec<f64> = without.iter().map(|runs| runs[number.min(1)]).collect();
-        let what = format!("{state}, cache {habit}: run {}", number + 1);
-        let id = format!("states.{disk}.{state}.{habit}.{}", number + 1);
-        table.figures.push(Figure::pairs(id, what, totals, "without the layer", &peers, "ms"));
-    }
-    if !whole_with.is_empty() && habit != "file" && options.idle_ms == 0 {
-        let what = format!("{state}, cache {habit}: run {runs}, the whole process");
-        let id = format!("states.{disk}.{state}.{habit}.process");
-        table.figures.push(Figure::pairs(id, what, &whole_with, "without the layer", &whole_without, "ms"));
-    }
-    if !with_its_file.is_empty() {
-        let peers: Vec<f64> = without.iter().map(|runs| runs[1]).collect();
-        let what = format!("{state}: the file of run 1, loaded without the layer");
-        let id = format!("states.{disk}.{state}.{habit}.its_file");
-        table.figures.push(Figure::pairs(id, what, &with_its_file, "without the layer", &peers, "ms"));
-    }
+    took.add_figures((state, habit), &kinds, table);
     Ok(())
+}
+
+/// Milliseconds of the rounds.
+#[derive(Default)]
+struct Took {
+    /// Without the layer: the first run, and the second one or the first again.
+    without: Vec<[f64; 2]>,
+    /// With the layer: the rounds of each run.
+    with: Vec<Vec<f64>>,
+    /// Without the layer, with the file that the program has written in its first run with it.
+    with_its_file: Vec<f64>,
+    /// The whole process, in the first run without the layer.
+    whole_without: Vec<f64>,
+    /// The whole process, in the last run with the layer.
+    whole_with: Vec<f64>,
+}
+
+impl Took {
+    fn add_figures(&self, (state, habit): (&str, &str), kinds: &Runs<'_>, table: &mut Table) {
+        let &Runs { disk: kind, runs, options, .. } = kinds;
+        // Published figures call the warm disk cache `disk`.
+        let disk = if kind == Disk::Warm { "disk" } else { kind.name() };
+        let is_shown = |number: usize| number < 3 || number + 1 == runs;
+        let shown =
+            self.with.iter().enumerate().filter(|(number, totals)| is_shown(*number) && !totals.is_empty());
+        for (number, totals) in shown {
+            let peers: Vec<f64> = self.without.iter().map(|runs| runs[number.min(1)]).collect();
+            let what = format!("{state}, cache {habit}: run {}", number + 1);
+            let id = format!("states.{disk}.{state}.{habit}.{}", number + 1);
+            table.figures.push(Figure::pairs(id, what, totals, "without the layer", &peers, "ms"));
+        }
+        if !self.whole_with.is_empty() && habit != "file" && options.idle_ms == 0 {
+            let what = format!("{state}, cache {habit}: run {runs}, the whole process");
+            let id = format!("states.{disk}.{state}.{habit}.process");
+            table.figures.push(Figure::pairs(
+                id,
+                what,
+                &self.whole_with,
+                "without the layer",
+                &self.whole_without,
+                "ms",
+            ));
+        }
+        if !self.with_its_file.is_empty() {
+            let peers: Vec<f64> = self.without.iter().map(|runs| runs[1]).collect();
+            let what = format!("{state}: the file of run 1, loaded without the layer");
+            let id = format!("states.{disk}.{state}.{habit}.its_file");
+            table.figures.push(Figure::pairs(
+                id,
+                what,
+                &self.with_its_file,
+                "without the layer",
+                &peers,
+                "ms",
+            ));
+        }
+    }
 }

@@ -108,13 +108,26 @@ pub(crate) fn run(runner: &Runner, options: &Stress, rounds: usize) -> Result<Ve
             ran.push(now);
         }
     }
+    Ok(vec![Table {
+        title: format!(
+            "{} processes at once for {} s, four devices in turn",
+            options.processes, options.seconds
+        ),
+        device: shown.report.device,
+        modules: 0,
+        figures: figures(&without, &empty, &filled),
+    }])
+}
+
+/// The figures of all rounds: without the layer, and with a stash that is empty and filled.
+fn figures(without: &[Ran], empty: &[Ran], filled: &[Ran]) -> Vec<Figure> {
     let values = |ran: &[Ran], of: fn(&Ran) -> f64| ran.iter().map(of).collect::<Vec<_>>();
-    let peers = values(&without, |ran| ran.seconds);
+    let peers = values(without, |ran| ran.seconds);
     let mut figures = Vec::new();
     for (id, what, ran) in [
-        ("none", "without the layer", &without),
-        ("empty", "an empty stash", &empty),
-        ("filled", "a filled stash", &filled),
+        ("none", "without the layer", without),
+        ("empty", "an empty stash", empty),
+        ("filled", "a filled stash", filled),
     ] {
         let mut alone = |name: &str, words: &str, of: fn(&Ran) -> f64| {
             let (id, what) = (format!("stress.{id}.{name}"), format!("{what}: {words}"));
@@ -143,15 +156,7 @@ pub(crate) fn run(runner: &Runner, options: &Stress, rounds: usize) -> Result<Ve
             "seconds",
         ));
     }
-    Ok(vec![Table {
-        title: format!(
-            "{} processes at once for {} s, four devices in turn",
-            options.processes, options.seconds
-        ),
-        device: shown.report.device,
-        modules: 0,
-        figures,
-    }])
+    figures
 }
 
 /// Keeps so many processes running until the time is over.

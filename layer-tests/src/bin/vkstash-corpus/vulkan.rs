@@ -284,21 +284,7 @@ fn create_device(
     version: u32,
     options: &Run,
 ) -> Result<(ash::Device, Option<Identifiers>), Failure> {
-    let mut extensions = Vec::new();
-    if options.identifiers {
-        if version < vk::API_VERSION_1_1 {
-            return Err("--identifiers needs Vulkan 1.1".into());
-        }
-        extensions.push(vk::EXT_SHADER_MODULE_IDENTIFIER_NAME);
-    }
-    if version < vk::API_VERSION_1_3 {
-        if options.identifiers {
-            extensions.push(vk::EXT_PIPELINE_CREATION_CACHE_CONTROL_NAME);
-        }
-        if options.feedback {
-            extensions.push(vk::EXT_PIPELINE_CREATION_FEEDBACK_NAME);
-        }
-    }
+    let extensions = extensions(version, options)?;
     require(instance, physical, &extensions)?;
     // SAFETY: `physical` comes from this instance.
     let (core, families) = unsafe {
@@ -355,6 +341,26 @@ fn create_device(
     let device = unsafe { instance.create_device(physical, &info, None)? };
     let identifiers = options.identifiers.then(|| Identifiers::new(instance, &device));
     Ok((device, identifiers))
+}
+
+/// The extensions that the options need and this version of Vulkan lacks.
+fn extensions(version: u32, options: &Run) -> Result<Vec<&'static CStr>, Failure> {
+    let mut extensions = Vec::new();
+    if options.identifiers {
+        if version < vk::API_VERSION_1_1 {
+            return Err("--identifiers needs Vulkan 1.1".into());
+        }
+        extensions.push(vk::EXT_SHADER_MODULE_IDENTIFIER_NAME);
+    }
+    if version < vk::API_VERSION_1_3 {
+        if options.identifiers {
+            extensions.push(vk::EXT_PIPELINE_CREATION_CACHE_CONTROL_NAME);
+        }
+        if options.feedback {
+            extensions.push(vk::EXT_PIPELINE_CREATION_FEEDBACK_NAME);
+        }
+    }
+    Ok(extensions)
 }
 
 fn require(

@@ -82,6 +82,20 @@ impl Objects {
         (result.as_raw(), started.elapsed().as_nanos() as u64)
     }
 
+    fn stages(&self, state: State, index: u32) -> [vk::PipelineShaderStageCreateInfo<'static>; 2] {
+        let (vertex, fragment) = match state {
+            State::Shaders => (index / SHADERS % SHADERS, index % SHADERS),
+            _ => (0, 0),
+        };
+        let stage = |stage, module| {
+            vk::PipelineShaderStageCreateInfo::default().stage(stage).module(module).name(c"main")
+        };
+        [
+            stage(vk::ShaderStageFlags::VERTEX, self.vertex[vertex as usize]),
+            stage(vk::ShaderStageFlags::FRAGMENT, self.fragment[fragment as usize]),
+        ]
+    }
+
     fn parts(&self, state: State, index: u32) -> Box<Parts> {
         let differs = match state {
             State::Mixed => {
@@ -96,13 +110,6 @@ impl Objects {
             State::Formats | State::Shuffled => FORMATS[index as usize % FORMATS.len()],
             _ => FORMATS[0],
         };
-        let (vertex, fragment) = match state {
-            State::Shaders => (index / SHADERS % SHADERS, index % SHADERS),
-            _ => (0, 0),
-        };
-        let stage = |stage, module| {
-            vk::PipelineShaderStageCreateInfo::default().stage(stage).module(module).name(c"main")
-        };
         let stencil = vk::StencilOpState {
             compare_op: vk::CompareOp::EQUAL,
             compare_mask: 0xff,
@@ -111,10 +118,7 @@ impl Objects {
             ..vk::StencilOpState::default()
         };
         let mut parts = Box::new(Parts {
-            stages: [
-                stage(vk::ShaderStageFlags::VERTEX, self.vertex[vertex as usize]),
-                stage(vk::ShaderStageFlags::FRAGMENT, self.fragment[fragment as usize]),
-            ],
+            stages: self.stages(state, index),
             vertex_input: vk::PipelineVertexInputStateCreateInfo::default(),
             input_assembly: vk::PipelineInputAssemblyStateCreateInfo::default()
                 .topology(vk::PrimitiveTopology::TRIANGLE_LIST),

@@ -10,6 +10,8 @@ mod state;
 mod structures;
 pub mod subsets;
 
+use std::ffi::c_void;
+
 use ash::vk::{self, DynamicState as D};
 use smallvec::SmallVec;
 
@@ -24,7 +26,9 @@ use super::stage;
 use super::{Captured, LibraryTraits, Objects, Scratch, SubpassUse, array};
 use crate::recipe::chain::{self, Refusal, Special};
 use vkstash_model::counters::BypassReason;
-use vkstash_model::recipe::{Graphics, Pipeline, Recipe, SCHEMA, Target};
+use vkstash_model::recipe::{
+    Extensions, Graphics, InputAssembly, Pipeline, Recipe, SCHEMA, Stage, Target, VertexInput,
+};
 use vkstash_store::base::sort;
 use vkstash_store::format::record::Key;
 
@@ -32,6 +36,14 @@ const WRONG: Refusal = Refusal::plain(BypassReason::WrongStructure);
 
 /// More stages than any graphics pipeline can have.
 const MAX_STAGES: usize = 8;
+
+const MESH: vk::ShaderStageFlags = vk::ShaderStageFlags::from_raw(
+    vk::ShaderStageFlags::TASK_EXT.as_raw() | vk::ShaderStageFlags::MESH_EXT.as_raw(),
+);
+const TESSELLATION: vk::ShaderStageFlags = vk::ShaderStageFlags::from_raw(
+    vk::ShaderStageFlags::TESSELLATION_CONTROL.as_raw()
+        | vk::ShaderStageFlags::TESSELLATION_EVALUATION.as_raw(),
+);
 
 /// Captures a graphics pipeline.
 ///
@@ -52,98 +64,44 @@ pub unsafe fn graphics<'a>(
     let dynamic = unsafe { Dynamic::read(info.p_dynamic_state) }?;
     let mut traits =
         LibraryTraits { subsets: subsets.0.as_raw(), discards: false, ..LibraryTraits::default() };
-    let mut keys: SmallVec<[_; 4]> = SmallVec::with_capacity(parsed.libraries.len());
-    for &library in parsed.libraries {
-        let library = objects.library(library)?;
-        traits.subsets |= library.traits.subsets;
-        traits.discards |= library.traits.discards;
-        keys.push(library.key);
-    }
-    // Each provides another subset, so their order means nothing.
-    sort::sort(&mut keys);
-    let rasterization = match subsets.pre_rasterization() {
-        // SAFETY: NULL or valid with the subset that it belongs to (06601).
-        true => unsafe { state::rasterization(info.p_rasterization_state, &dynamic) }?,
-        false => None,
-    };
+    let libraries = libraries(parsed.libraries, objects, &mut traits)?;
+    // SAFETY: pRasterizationState is NULL or valid with the subset that it belongs to (06601).
+    let read = || unsafe { state::rasterization(info.p_rasterization_state, &dynamic) };
+    let rasterization = read_if(subsets.pre_rasterization(), read)?;
     // Discard counts only where it is static (contract 6), and may come from a library.
     traits.discards |= rasterization.as_ref().is_some_and(|state| state.switches[1] != 0);
     let shown = !traits.discards;
     let reads = Reads { subsets, shown, render_pass: info.render_pass != vk::RenderPass::null() };
 
-    let mut rendering: Option<&vk::PipelineRenderingCreateInfo<'_>> = None;
-    // SAFETY: the chain of a valid create info; the cast follows the sType.
-    let extensions = unsafe {
-        chain::scan(info.p_next, |node| match node.s_type {
-            vk::StructureType::PIPELINE_CREATE_FLAGS_2_CREATE_INFO_KHR
-            | vk::StructureType::GRAPHICS_PIPELINE_LIBRARY_CREATE_INFO_EXT
-            | vk::StructureType::PIPELINE_LIBRARY_CREATE_INFO_KHR => Ok(Special::Read),
-            vk::StructureType::PIPELINE_RENDERING_CREATE_INFO => {
-                rendering = Some(&*(&raw const *node).cast());
-                Ok(Special::Read)
-            }
-            _ => structures::pipeline(node, reads, &dynamic),
-        })
-    }?;
-
-    scratch.algorithm = objects.algorithm();
-    let given = parsed.stages;
-    // A fragment shader may be left out.
-    if given.len() > MAX_STAGES || (subsets.pre_rasterization() && given.is_empty()) {
-        return Err(WRONG);
-    }
-    scratch.identifiers.resize(given.len(), None);
-    let mut stages = SmallVec::with_capacity(given.len());
-    for (info, kept) in given.iter().zip(&mut scratch.identifiers) {
-        // SAFETY: each is a valid stage.
-        stages.push(unsafe { stage::stage(info, objects, &scratch.algorithm, kept, &mut scratch.inline) }?);
-    }
-    let present = given.iter().fold(vk::ShaderStageFlags::empty(), |all, info| all | info.stage);
-    let mesh = present.intersects(vk::ShaderStageFlags::TASK_EXT | vk::ShaderStageFlags::MESH_EXT);
-    let tessellated = present.intersects(
-        vk::ShaderStageFlags::TESSELLATION_CONTROL | vk::ShaderStageFlags::TESSELLATION_EVALUATION,
-    );
+    // SAFETY: pNext is the chain of the valid `info`.
+    let (extensions, rendering) = unsafe { chained(info.p_next, reads, &dynamic) }?;
+    // SAFETY: `parsed` was read of the valid `info`, so its stages are valid for `'a`.
+    let stages = unsafe { stages(parsed, objects, scratch) }?;
+    let present = parsed.stages.iter().fold(vk::ShaderStageFlags::empty(), |all, info| all | info.stage);
 
     // SAFETY: each pointer is handed on only in the cases in which contract 6 lets it be read.
     unsafe {
-        let vertex_input = match subsets.vertex_input() && !mesh && !dynamic.has(D::VERTEX_INPUT_EXT) {
-            true => Some(state::vertex_input(info.p_vertex_input_state.as_ref().ok_or(WRONG)?, &dynamic)?),
-            false => None,
-        };
-        let input_assembly = match subsets.vertex_input() && !mesh {
-            true => state::input_assembly(info.p_input_assembly_state, &dynamic)?,
-            false => None,
-        };
-        let tessellation = match tessellated {
-            true => state::tessellation(info.p_tessellation_state, &dynamic)?,
-            false => None,
-        };
+        let (vertex_input, input_assembly) = vertex_state(info, subsets, present, &dynamic)?;
+        let tessellated = present.intersects(TESSELLATION);
+        let tessellation = read_if(tessellated, || state::tessellation(info.p_tessellation_state, &dynamic))?;
         let (target, uses) = target(info, rendering, subsets, objects, traits.discards)?;
-        let viewport = match subsets.pre_rasterization() && shown {
-            true => state::viewport(info.p_viewport_state, &dynamic)?,
-            false => None,
-        };
+        let has_viewport = subsets.pre_rasterization() && shown;
+        let viewport = read_if(has_viewport, || state::viewport(info.p_viewport_state, &dynamic))?;
         // A fragment shader by itself looks at it for sample shading, wherever it is given.
-        let multisample = match subsets.fragment() && shown {
-            true => state::multisample(info.p_multisample_state, &dynamic)?,
-            false => None,
-        };
-        let depth_stencil = match subsets.fragment_shader() && shown && uses.depth_stencil {
-            true => state::depth_stencil(info.p_depth_stencil_state, &dynamic)?,
-            false => None,
-        };
-        let color_blend = match subsets.fragment_output() && shown && uses.color {
-            true => state::color_blend(info.p_color_blend_state, &dynamic, objects.advanced_blend())?,
-            false => None,
-        };
-        let layout = match layout_is_read(flags, subsets, &keys, info.layout) {
-            true => Some(objects.layout(info.layout)?),
-            false => None,
-        };
+        let multisample =
+            read_if(subsets.fragment() && shown, || state::multisample(info.p_multisample_state, &dynamic))?;
+        let depth_stencil = read_if(subsets.fragment_shader() && shown && uses.depth_stencil, || {
+            state::depth_stencil(info.p_depth_stencil_state, &dynamic)
+        })?;
+        let color_blend = read_if(subsets.fragment_output() && shown && uses.color, || {
+            state::color_blend(info.p_color_blend_state, &dynamic, objects.advanced_blend())
+        })?;
+        let has_layout = layout_is_read(flags, subsets, &libraries, info.layout);
+        let layout = read_if(has_layout, || objects.layout(info.layout).map(Some))?;
         let pipeline = Pipeline::Graphics(Graphics {
             flags,
             subsets: subsets.0.as_raw(),
-            libraries: keys,
+            libraries,
             stages,
             vertex_input,
             input_assembly,
@@ -159,6 +117,112 @@ pub unsafe fn graphics<'a>(
             extensions,
         });
         Ok(Captured { recipe: Recipe { schema: SCHEMA, pipeline }, traits })
+    }
+}
+
+/// A piece of state or the layout, in the cases in which contract 6 lets it be read.
+#[inline]
+fn read_if<T>(
+    is_read: bool,
+    read: impl FnOnce() -> Result<Option<T>, Refusal>,
+) -> Result<Option<T>, Refusal> {
+    if is_read { read() } else { Ok(None) }
+}
+
+/// The keys of the libraries that are linked; adds what each contributes to the traits.
+#[inline]
+fn libraries(
+    given: &[vk::Pipeline],
+    objects: &impl Objects,
+    traits: &mut LibraryTraits,
+) -> Result<SmallVec<[Key; 4]>, Refusal> {
+    let mut keys = SmallVec::with_capacity(given.len());
+    for &library in given {
+        let library = objects.library(library)?;
+        traits.subsets |= library.traits.subsets;
+        traits.discards |= library.traits.discards;
+        keys.push(library.key);
+    }
+    // Each provides another subset, so their order means nothing.
+    sort::sort(&mut keys);
+    Ok(keys)
+}
+
+/// The create info's own chain: the structures that are hashed, and the one with the formats.
+///
+/// # Safety
+/// `p_next` is the chain of a valid create info that lives for `'a`.
+#[inline]
+unsafe fn chained<'a>(
+    p_next: *const c_void,
+    reads: Reads,
+    dynamic: &Dynamic,
+) -> Result<(Extensions<'a>, Option<&'a vk::PipelineRenderingCreateInfo<'a>>), Refusal> {
+    let mut rendering: Option<&vk::PipelineRenderingCreateInfo<'_>> = None;
+    // SAFETY: `p_next` is the chain of a valid create info, which lives for `'a`; the cast follows the sType.
+    let extensions = unsafe {
+        chain::scan(p_next, |node| match node.s_type {
+            vk::StructureType::PIPELINE_CREATE_FLAGS_2_CREATE_INFO_KHR
+            | vk::StructureType::GRAPHICS_PIPELINE_LIBRARY_CREATE_INFO_EXT
+            | vk::StructureType::PIPELINE_LIBRARY_CREATE_INFO_KHR => Ok(Special::Read),
+            vk::StructureType::PIPELINE_RENDERING_CREATE_INFO => {
+                rendering = Some(&*(&raw const *node).cast());
+                Ok(Special::Read)
+            }
+            _ => structures::pipeline(node, reads, dynamic),
+        })
+    }?;
+    Ok((extensions, rendering))
+}
+
+/// The stages, in the order in which the program gave them.
+///
+/// # Safety
+/// `parsed` was read of a create info that is valid for `'a`.
+#[inline]
+unsafe fn stages<'a>(
+    parsed: &Parsed<'a>,
+    objects: &impl Objects,
+    scratch: &'a mut Scratch,
+) -> Result<SmallVec<[Stage<'a>; 5]>, Refusal> {
+    let given = parsed.stages;
+    // A fragment shader may be left out.
+    if given.len() > MAX_STAGES || (parsed.subsets.pre_rasterization() && given.is_empty()) {
+        return Err(WRONG);
+    }
+    scratch.algorithm = objects.algorithm();
+    scratch.identifiers.resize(given.len(), None);
+    let mut stages = SmallVec::with_capacity(given.len());
+    for (info, kept) in given.iter().zip(&mut scratch.identifiers) {
+        // SAFETY: `info` is one of the stages of a create info that is valid for `'a` (the # Safety section).
+        stages.push(unsafe { stage::stage(info, objects, &scratch.algorithm, kept, &mut scratch.inline) }?);
+    }
+    Ok(stages)
+}
+
+/// The state of vertex input and of input assembly, which mesh shaders do without.
+///
+/// # Safety
+/// `info` is a valid create info for `'a`, which provides `subsets` and has the stages that are `present`.
+#[inline]
+#[allow(clippy::type_complexity, reason = "two pieces of state")]
+unsafe fn vertex_state<'a>(
+    info: &vk::GraphicsPipelineCreateInfo<'a>,
+    subsets: Subsets,
+    present: vk::ShaderStageFlags,
+    dynamic: &Dynamic,
+) -> Result<(Option<VertexInput<'a>>, Option<InputAssembly<'a>>), Refusal> {
+    if !subsets.vertex_input() || present.intersects(MESH) {
+        return Ok((None, None));
+    }
+    // SAFETY: without mesh stages, pVertexInputState is valid where its state is not dynamic (02097), and
+    // pInputAssemblyState is valid, or NULL where its state is dynamic (09031).
+    unsafe {
+        let vertex_input = match dynamic.has(D::VERTEX_INPUT_EXT) {
+            true => None,
+            false => Some(state::vertex_input(info.p_vertex_input_state.as_ref().ok_or(WRONG)?, dynamic)?),
+        };
+        Ok((vertex_input, state::input_assembly(info.p_input_assembly_state, dynamic)?))
     }
 }
 

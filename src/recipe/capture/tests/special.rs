@@ -99,67 +99,68 @@ fn mapping_case() -> Case {
     Case { s_type: newer::BINDING_MAPPINGS, host: "stage", variants }
 }
 
-/// What is chained to stages, layouts, samplers and render passes.
-fn others() -> Vec<Case> {
-    let flags = |count, masks: &[u32]| {
-        let flags: Vec<_> = masks.iter().map(|&mask| vk::DescriptorBindingFlags::from_raw(mask)).collect();
-        let info = vk::DescriptorSetLayoutBindingFlagsCreateInfo {
-            binding_count: count,
-            p_binding_flags: place(&flags),
-            ..Default::default()
-        };
-        place_one(info).cast()
+fn binding_flags(count: u32, masks: &[u32]) -> *const c_void {
+    let flags: Vec<_> = masks.iter().map(|&mask| vk::DescriptorBindingFlags::from_raw(mask)).collect();
+    let info = vk::DescriptorSetLayoutBindingFlagsCreateInfo {
+        binding_count: count,
+        p_binding_flags: place(&flags),
+        ..Default::default()
     };
-    let mutable = |types: &[&[i32]]| {
-        let lists: Vec<_> = types
-            .iter()
-            .map(|types| {
-                let types: Vec<_> = types.iter().map(|&kind| vk::DescriptorType::from_raw(kind)).collect();
-                vk::MutableDescriptorTypeListEXT {
-                    descriptor_type_count: types.len() as u32,
-                    p_descriptor_types: place(&types),
-                    ..Default::default()
-                }
-            })
-            .collect();
-        let info = vk::MutableDescriptorTypeCreateInfoEXT {
-            mutable_descriptor_type_list_count: lists.len() as u32,
-            p_mutable_descriptor_type_lists: place(&lists),
+    place_one(info).cast()
+}
+
+fn mutable_types(lists: &[&[i32]]) -> *const c_void {
+    let list = |types: &&[i32]| {
+        let types: Vec<_> = types.iter().map(|&kind| vk::DescriptorType::from_raw(kind)).collect();
+        vk::MutableDescriptorTypeListEXT {
+            descriptor_type_count: types.len() as u32,
+            p_descriptor_types: place(&types),
             ..Default::default()
-        };
-        place_one(info).cast()
+        }
     };
-    let multiview = |views: [u32; 2], offsets: [i32; 2], correlated: &[u32]| {
-        let info = vk::RenderPassMultiviewCreateInfo {
-            subpass_count: 2,
-            p_view_masks: place(&views),
-            dependency_count: 2,
-            p_view_offsets: place(&offsets),
-            correlation_mask_count: correlated.len() as u32,
-            p_correlation_masks: place(correlated),
-            ..Default::default()
-        };
-        place_one(info).cast()
+    let lists: Vec<_> = lists.iter().map(list).collect();
+    let info = vk::MutableDescriptorTypeCreateInfoEXT {
+        mutable_descriptor_type_list_count: lists.len() as u32,
+        p_mutable_descriptor_type_lists: place(&lists),
+        ..Default::default()
     };
-    let aspects = |references: &[(u32, u32, u32)]| {
-        let references: Vec<_> = references
-            .iter()
-            .map(|&(subpass, input_attachment_index, mask)| vk::InputAttachmentAspectReference {
-                subpass,
-                input_attachment_index,
-                aspect_mask: vk::ImageAspectFlags::from_raw(mask),
-            })
-            .collect();
-        let info = vk::RenderPassInputAttachmentAspectCreateInfo {
-            aspect_reference_count: references.len() as u32,
-            p_aspect_references: place(&references),
-            ..Default::default()
-        };
-        place_one(info).cast()
+    place_one(info).cast()
+}
+
+fn multiview(views: [u32; 2], offsets: [i32; 2], correlated: &[u32]) -> *const c_void {
+    let info = vk::RenderPassMultiviewCreateInfo {
+        subpass_count: 2,
+        p_view_masks: place(&views),
+        dependency_count: 2,
+        p_view_offsets: place(&offsets),
+        correlation_mask_count: correlated.len() as u32,
+        p_correlation_masks: place(correlated),
+        ..Default::default()
     };
-    let reference = |attachment| place_one(vk::AttachmentReference2 { attachment, ..Default::default() });
+    place_one(info).cast()
+}
+
+/// The aspects of input attachments: (subpass, input attachment, aspects).
+fn aspects(references: &[(u32, u32, u32)]) -> *const c_void {
+    let references: Vec<_> = references
+        .iter()
+        .map(|&(subpass, input_attachment_index, mask)| vk::InputAttachmentAspectReference {
+            subpass,
+            input_attachment_index,
+            aspect_mask: vk::ImageAspectFlags::from_raw(mask),
+        })
+        .collect();
+    let info = vk::RenderPassInputAttachmentAspectCreateInfo {
+        aspect_reference_count: references.len() as u32,
+        p_aspect_references: place(&references),
+        ..Default::default()
+    };
+    place_one(info).cast()
+}
+
+/// What is chained to the subpasses of the second form of render passes.
+fn subpass_cases() -> [Case; 2] {
     let resolve = vk::SubpassDescriptionDepthStencilResolve::default();
-    let (one, two) = (reference(1), reference(2));
     let mut resolves = case(
         "subpass",
         resolve,
@@ -176,7 +177,8 @@ fn others() -> Vec<Case> {
             |r| r.shading_rate_attachment_texel_size.height = 8,
         ],
     );
-    for attachment in [one, two] {
+    for attachment in [1, 2] {
+        let attachment = place_one(vk::AttachmentReference2 { attachment, ..Default::default() });
         let resolve = vk::SubpassDescriptionDepthStencilResolve {
             p_depth_stencil_resolve_attachment: attachment,
             ..resolve
@@ -188,17 +190,32 @@ fn others() -> Vec<Case> {
         };
         rates.variants.push(place_one(rate).cast());
     }
+    [resolves, rates]
+}
+
+/// What is chained to set layouts, samplers and render passes.
+fn others() -> Vec<Case> {
     let listed = |s_type, host, variants| Case { s_type, host, variants };
-    vec![
+    let mut cases = vec![
         listed(
             vk::StructureType::DESCRIPTOR_SET_LAYOUT_BINDING_FLAGS_CREATE_INFO,
             "set layout",
-            vec![flags(0, &[]), flags(2, &[1, 0]), flags(2, &[0, 1]), flags(2, &[1, 1])],
+            vec![
+                binding_flags(0, &[]),
+                binding_flags(2, &[1, 0]),
+                binding_flags(2, &[0, 1]),
+                binding_flags(2, &[1, 1]),
+            ],
         ),
         listed(
             vk::StructureType::MUTABLE_DESCRIPTOR_TYPE_CREATE_INFO_EXT,
             "set layout",
-            vec![mutable(&[]), mutable(&[&[1], &[]]), mutable(&[&[], &[1]]), mutable(&[&[1, 2]])],
+            vec![
+                mutable_types(&[]),
+                mutable_types(&[&[1], &[]]),
+                mutable_types(&[&[], &[1]]),
+                mutable_types(&[&[1, 2]]),
+            ],
         ),
         listed(
             vk::StructureType::RENDER_PASS_MULTIVIEW_CREATE_INFO,
@@ -218,14 +235,14 @@ fn others() -> Vec<Case> {
             "old render pass",
             vec![aspects(&[]), aspects(&[(0, 0, 1)]), aspects(&[(1, 0, 1)]), aspects(&[(0, 0, 2)])],
         ),
-        resolves,
-        rates,
         case(
             "sampler",
             vk::SamplerYcbcrConversionInfo::default().conversion(handle(1)),
             &[|i| i.conversion = handle(2)],
         ),
-    ]
+    ];
+    cases.extend(subpass_cases());
+    cases
 }
 
 fn cases() -> Vec<Case> {

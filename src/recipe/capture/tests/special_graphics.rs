@@ -89,16 +89,6 @@ fn viewport_cases() -> Vec<Case> {
         p_exclusive_scissors: place_one(rectangle(0)),
         ..Default::default()
     };
-    let image = vk::PipelineViewportShadingRateImageStateCreateInfoNV {
-        viewport_count: 1,
-        p_shading_rate_palettes: palettes(&[1]),
-        ..Default::default()
-    };
-    let orders = vk::PipelineViewportCoarseSampleOrderStateCreateInfoNV {
-        custom_sample_order_count: 1,
-        p_custom_sample_orders: order(|_, _| {}),
-        ..Default::default()
-    };
     vec![
         case(
             "viewport",
@@ -129,6 +119,31 @@ fn viewport_cases() -> Vec<Case> {
         ),
         case(
             "viewport",
+            clamp(place_one([0.0, 1.0])),
+            &[
+                |s| s.depth_clamp_mode = 0,
+                |s| s.p_depth_clamp_range = place_one([0.5, 1.0]),
+                |s| s.p_depth_clamp_range = place_one([0.0, 0.5]),
+            ],
+        ),
+    ]
+}
+
+/// What is chained to viewport state for shading rates.
+fn shading_rate_cases() -> [Case; 2] {
+    let image = vk::PipelineViewportShadingRateImageStateCreateInfoNV {
+        viewport_count: 1,
+        p_shading_rate_palettes: palettes(&[1]),
+        ..Default::default()
+    };
+    let orders = vk::PipelineViewportCoarseSampleOrderStateCreateInfoNV {
+        custom_sample_order_count: 1,
+        p_custom_sample_orders: order(|_, _| {}),
+        ..Default::default()
+    };
+    [
+        case(
+            "viewport",
             image,
             &[
                 |s| s.shading_rate_image_enable = vk::TRUE,
@@ -155,15 +170,6 @@ fn viewport_cases() -> Vec<Case> {
                 |s| s.p_custom_sample_orders = order(|_, l| l.sample = 1),
             ],
         ),
-        case(
-            "viewport",
-            clamp(place_one([0.0, 1.0])),
-            &[
-                |s| s.depth_clamp_mode = 0,
-                |s| s.p_depth_clamp_range = place_one([0.5, 1.0]),
-                |s| s.p_depth_clamp_range = place_one([0.0, 0.5]),
-            ],
-        ),
     ]
 }
 
@@ -173,34 +179,8 @@ fn swizzled(component: usize) -> vk::ViewportSwizzleNV {
     vk::ViewportSwizzleNV { x: parts[0], y: parts[1], z: parts[2], w: parts[3] }
 }
 
-pub fn cases() -> Vec<Case> {
-    let writes = vk::PipelineColorWriteCreateInfoEXT {
-        attachment_count: 1,
-        p_color_write_enables: place_one(0),
-        ..Default::default()
-    };
-    let rectangles = vk::PipelineDiscardRectangleStateCreateInfoEXT {
-        discard_rectangle_count: 1,
-        p_discard_rectangles: place_one(rectangle(0)),
-        ..Default::default()
-    };
-    let numbers = vk::RenderingAttachmentLocationInfoKHR {
-        color_attachment_count: 1,
-        p_color_attachment_locations: place_one(0),
-        ..Default::default()
-    };
-    let indices = vk::RenderingInputAttachmentIndexInfoKHR {
-        color_attachment_count: 1,
-        p_color_attachment_input_indices: place_one(0),
-        ..Default::default()
-    };
-    let samples = vk::AttachmentSampleCountInfoAMD {
-        color_attachment_count: 1,
-        p_color_attachment_samples: place_one(vk::SampleCountFlags::TYPE_1),
-        ..Default::default()
-    };
-    let mut cases = viewport_cases();
-    cases.extend([
+fn multisample_cases() -> [Case; 2] {
+    [
         case(
             "multisample",
             locations(),
@@ -231,17 +211,27 @@ pub fn cases() -> Vec<Case> {
                 |s| s.p_coverage_modulation_table = place_one(0.5),
             ],
         ),
-        case("blend", writes, &[|s| s.attachment_count = 0, |s| s.p_color_write_enables = place_one(1)]),
-        case(
-            "graphics",
-            rectangles,
-            &[
-                |s| s.flags = vk::PipelineDiscardRectangleStateCreateFlagsEXT::from_raw(1),
-                |s| s.discard_rectangle_mode = vk::DiscardRectangleModeEXT::EXCLUSIVE,
-                |s| s.discard_rectangle_count = 0,
-                |s| s.p_discard_rectangles = place_one(rectangle(1)),
-            ],
-        ),
+    ]
+}
+
+/// What is chained to pipelines that are made for dynamic rendering.
+fn rendering_cases() -> [Case; 4] {
+    let numbers = vk::RenderingAttachmentLocationInfoKHR {
+        color_attachment_count: 1,
+        p_color_attachment_locations: place_one(0),
+        ..Default::default()
+    };
+    let indices = vk::RenderingInputAttachmentIndexInfoKHR {
+        color_attachment_count: 1,
+        p_color_attachment_input_indices: place_one(0),
+        ..Default::default()
+    };
+    let samples = vk::AttachmentSampleCountInfoAMD {
+        color_attachment_count: 1,
+        p_color_attachment_samples: place_one(vk::SampleCountFlags::TYPE_1),
+        ..Default::default()
+    };
+    [
         case(
             "rendering",
             numbers,
@@ -282,6 +272,36 @@ pub fn cases() -> Vec<Case> {
                 |s| s.p_color_attachment_formats = place_one(vk::Format::R8_SNORM),
                 |s| s.depth_attachment_format = vk::Format::D16_UNORM,
                 |s| s.stencil_attachment_format = vk::Format::S8_UINT,
+            ],
+        ),
+    ]
+}
+
+pub fn cases() -> Vec<Case> {
+    let writes = vk::PipelineColorWriteCreateInfoEXT {
+        attachment_count: 1,
+        p_color_write_enables: place_one(0),
+        ..Default::default()
+    };
+    let rectangles = vk::PipelineDiscardRectangleStateCreateInfoEXT {
+        discard_rectangle_count: 1,
+        p_discard_rectangles: place_one(rectangle(0)),
+        ..Default::default()
+    };
+    let mut cases = viewport_cases();
+    cases.extend(shading_rate_cases());
+    cases.extend(multisample_cases());
+    cases.extend(rendering_cases());
+    cases.extend([
+        case("blend", writes, &[|s| s.attachment_count = 0, |s| s.p_color_write_enables = place_one(1)]),
+        case(
+            "graphics",
+            rectangles,
+            &[
+                |s| s.flags = vk::PipelineDiscardRectangleStateCreateFlagsEXT::from_raw(1),
+                |s| s.discard_rectangle_mode = vk::DiscardRectangleModeEXT::EXCLUSIVE,
+                |s| s.discard_rectangle_count = 0,
+                |s| s.p_discard_rectangles = place_one(rectangle(1)),
             ],
         ),
     ]);

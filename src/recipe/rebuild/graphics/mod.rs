@@ -14,7 +14,7 @@ use ash::vk::{self, DynamicState as D};
 use super::arena::{Arena, Chain};
 use super::extensions;
 use super::stage::{dynamic, layout, put_flags, stage};
-use super::{Device, RebuildError, Rebuilt, ensure, found, within};
+use super::{Device, Limits, RebuildError, Rebuilt, ensure, found, within};
 use crate::recipe::capture::graphics::Dynamic;
 use crate::recipe::capture::graphics::subsets::Subsets;
 use crate::recipe::capture::{LibraryTraits, SubpassUse};
@@ -38,9 +38,6 @@ pub fn graphics<'a>(
     let mut traits = LibraryTraits { subsets: graphics.subsets, discards: false, ..LibraryTraits::default() };
 
     let linked = link(&mut arena, graphics, device, &mut traits)?;
-    if traits.has_independent_sets && graphics.layout.is_none() {
-        return Err(RebuildError::LinkWithoutLayout);
-    }
     traits.has_independent_sets |= graphics.layout.is_some_and(|layout| device.has_independent_sets(&layout));
     if Subsets::provided(graphics.flags, None, linked.as_ref()) != subsets {
         let info = vk::GraphicsPipelineLibraryCreateInfoEXT { flags: subsets.0, ..Default::default() };
@@ -50,7 +47,6 @@ pub fn graphics<'a>(
         chain.push(&mut arena, linked)?;
     }
 
-    let pre_rasterization = subsets.pre_rasterization();
     // Discard counts only where it is static (contract 6), and may come from a library.
     let discards = graphics.rasterization.as_ref().is_some_and(|state| state.switches[1] != 0);
     traits.discards |= discards && !dynamic.has(D::RASTERIZER_DISCARD_ENABLE);
@@ -62,88 +58,32 @@ pub fn graphics<'a>(
 
     let present = stages_of(graphics, subsets)?;
     let stages = arena.list(graphics.stages.iter(), |arena, given| stage(arena, given, device))?;
-    let mesh = present.intersects(vk::ShaderStageFlags::TASK_EXT | vk::ShaderStageFlags::MESH_EXT);
-    let tessellated = present.intersects(
-        vk::ShaderStageFlags::TESSELLATION_CONTROL | vk::ShaderStageFlags::TESSELLATION_EVALUATION,
-    );
     let needs_layout = subsets.shaders();
     ensure(
         needs_layout || !graphics.libraries.is_empty() || graphics.layout.is_none(),
         "a layout that nothing reads",
     )?;
 
-    let limits = device.limits();
-    let advanced = device.advanced_blend();
-    let all = |states: &[D]| states.iter().all(|&state| dynamic.has(state));
-    let mut put = Pieces { arena: &mut arena, dynamic: &dynamic };
-    let mut p_multisample_state = put.piece(
-        subsets.fragment() && shown,
-        // A fragment shader by itself has it for sample shading alone.
-        all(&WITHOUT_MULTISAMPLE) || !subsets.fragment_output(),
-        &graphics.multisample,
-        |arena, state, dynamic| state::multisample(arena, state, dynamic, limits),
-    )?;
-    if subsets.fragment_shader() && !shown && render_pass != vk::RenderPass::null() {
-        // Nothing reads it of what is discarded, but beside a render pass it must be there (06631).
-        let one = vk::PipelineMultisampleStateCreateInfo::default()
-            .rasterization_samples(vk::SampleCountFlags::TYPE_1);
-        p_multisample_state = put.arena.place(one)?.cast_const();
-    }
+    let mut put = Pieces {
+        arena: &mut arena,
+        dynamic: &dynamic,
+        limits: device.limits(),
+        advanced_blend: device.advanced_blend(),
+    };
+    let in_render_pass = render_pass != vk::RenderPass::null();
+    let reads = Reads { subsets, present, shown, uses, in_render_pass };
     let info = vk::GraphicsPipelineCreateInfo {
         p_next: chain.head(),
         flags,
         stage_count: stages.count,
         p_stages: stages.pointer,
-        p_vertex_input_state: put.piece(
-            subsets.vertex_input() && !mesh && !dynamic.has(D::VERTEX_INPUT_EXT),
-            false,
-            &graphics.vertex_input,
-            |arena, state, _| state::vertex_input(arena, state, limits),
-        )?,
-        p_input_assembly_state: put.piece(
-            subsets.vertex_input() && !mesh,
-            all(&[D::PRIMITIVE_TOPOLOGY, D::PRIMITIVE_RESTART_ENABLE]),
-            &graphics.input_assembly,
-            |arena, state, _| state::input_assembly(arena, state),
-        )?,
-        p_tessellation_state: put.piece(
-            tessellated,
-            dynamic.has(D::PATCH_CONTROL_POINTS_EXT),
-            &graphics.tessellation,
-            state::tessellation,
-        )?,
-        p_viewport_state: put.piece(
-            pre_rasterization && shown,
-            all(&[D::VIEWPORT_WITH_COUNT, D::SCISSOR_WITH_COUNT]),
-            &graphics.viewport,
-            |arena, state, dynamic| state::viewport(arena, state, dynamic, limits),
-        )?,
-        p_rasterization_state: put.piece(
-            pre_rasterization,
-            all(&WITHOUT_RASTERIZATION),
-            &graphics.rasterization,
-            |arena, state, _| state::rasterization(arena, state),
-        )?,
-        p_multisample_state,
-        p_depth_stencil_state: put.piece(
-            subsets.fragment_shader() && shown && uses.depth_stencil,
-            all(&WITHOUT_DEPTH_STENCIL),
-            &graphics.depth_stencil,
-            |arena, state, _| state::depth_stencil(arena, state),
-        )?,
-        p_color_blend_state: put.piece(
-            subsets.fragment_output() && shown && uses.color,
-            all(&WITHOUT_COLOR_BLEND) && (!advanced || dynamic.has(D::COLOR_BLEND_ADVANCED_EXT)),
-            &graphics.color_blend,
-            |arena, state, dynamic| state::color_blend(arena, state, dynamic, advanced, limits),
-        )?,
         p_dynamic_state,
-        layout: layout(graphics.flags, graphics.layout.as_ref(), needs_layout, device)?,
         render_pass,
         subpass,
-        ..Default::default()
+        ..put.pieces(graphics, &reads)?
     };
-    Ok((Rebuilt::new(info, arena), traits))
+    let layout = layout(graphics.flags, graphics.layout.as_ref(), needs_layout, device)?;
+    Ok((Rebuilt::new(info.layout(layout), arena), traits))
 }
 
 /// If all of these states are dynamic there may be no rasterization state (06601).
@@ -184,13 +124,121 @@ pub(super) const WITHOUT_COLOR_BLEND: [D; 5] = [
     D::BLEND_CONSTANTS,
 ];
 
+/// What decides which pieces of state are read (contract 6).
+struct Reads {
+    subsets: Subsets,
+    /// The stages that are there.
+    present: vk::ShaderStageFlags,
+    /// The pipeline does not discard: otherwise it has no fragment state.
+    shown: bool,
+    uses: SubpassUse,
+    in_render_pass: bool,
+}
+
+impl Reads {
+    /// Vertices come from vertex input, not from mesh shaders.
+    fn vertex_stages(&self) -> bool {
+        let mesh = vk::ShaderStageFlags::TASK_EXT | vk::ShaderStageFlags::MESH_EXT;
+        self.subsets.vertex_input() && !self.present.intersects(mesh)
+    }
+
+    fn tessellation(&self) -> bool {
+        self.present.intersects(
+            vk::ShaderStageFlags::TESSELLATION_CONTROL | vk::ShaderStageFlags::TESSELLATION_EVALUATION,
+        )
+    }
+}
+
 /// Puts pieces of state where they are read.
 struct Pieces<'a> {
     arena: &'a mut Arena,
     dynamic: &'a Dynamic,
+    limits: Limits,
+    advanced_blend: bool,
 }
 
 impl Pieces<'_> {
+    /// A create info that has all pieces of state, and nothing else.
+    fn pieces(
+        &mut self,
+        graphics: &Graphics<'_>,
+        reads: &Reads,
+    ) -> Result<vk::GraphicsPipelineCreateInfo<'static>, RebuildError> {
+        let &Reads { subsets, shown, uses, .. } = reads;
+        let (dynamic, limits, advanced) = (self.dynamic, self.limits, self.advanced_blend);
+        let all = |states: &[D]| states.iter().all(|&state| dynamic.has(state));
+        Ok(vk::GraphicsPipelineCreateInfo {
+            p_multisample_state: self.multisample(graphics, reads)?,
+            p_vertex_input_state: self.piece(
+                reads.vertex_stages() && !dynamic.has(D::VERTEX_INPUT_EXT),
+                false,
+                &graphics.vertex_input,
+                |arena, state, _| state::vertex_input(arena, state, limits),
+            )?,
+            p_input_assembly_state: self.piece(
+                reads.vertex_stages(),
+                all(&[D::PRIMITIVE_TOPOLOGY, D::PRIMITIVE_RESTART_ENABLE]),
+                &graphics.input_assembly,
+                |arena, state, _| state::input_assembly(arena, state),
+            )?,
+            p_tessellation_state: self.piece(
+                reads.tessellation(),
+                dynamic.has(D::PATCH_CONTROL_POINTS_EXT),
+                &graphics.tessellation,
+                state::tessellation,
+            )?,
+            p_viewport_state: self.piece(
+                subsets.pre_rasterization() && shown,
+                all(&[D::VIEWPORT_WITH_COUNT, D::SCISSOR_WITH_COUNT]),
+                &graphics.viewport,
+                |arena, state, dynamic| state::viewport(arena, state, dynamic, limits),
+            )?,
+            p_rasterization_state: self.piece(
+                subsets.pre_rasterization(),
+                all(&WITHOUT_RASTERIZATION),
+                &graphics.rasterization,
+                |arena, state, _| state::rasterization(arena, state),
+            )?,
+            p_depth_stencil_state: self.piece(
+                subsets.fragment_shader() && shown && uses.depth_stencil,
+                all(&WITHOUT_DEPTH_STENCIL),
+                &graphics.depth_stencil,
+                |arena, state, _| state::depth_stencil(arena, state),
+            )?,
+            p_color_blend_state: self.piece(
+                subsets.fragment_output() && shown && uses.color,
+                all(&WITHOUT_COLOR_BLEND) && (!advanced || dynamic.has(D::COLOR_BLEND_ADVANCED_EXT)),
+                &graphics.color_blend,
+                |arena, state, dynamic| state::color_blend(arena, state, dynamic, advanced, limits),
+            )?,
+            ..Default::default()
+        })
+    }
+
+    fn multisample(
+        &mut self,
+        graphics: &Graphics<'_>,
+        reads: &Reads,
+    ) -> Result<*const vk::PipelineMultisampleStateCreateInfo<'static>, RebuildError> {
+        let &Reads { subsets, shown, in_render_pass, .. } = reads;
+        let (dynamic, limits) = (self.dynamic, self.limits);
+        let all_dynamic = WITHOUT_MULTISAMPLE.iter().all(|&state| dynamic.has(state));
+        let given = self.piece(
+            subsets.fragment() && shown,
+            // A fragment shader by itself has it for sample shading alone.
+            all_dynamic || !subsets.fragment_output(),
+            &graphics.multisample,
+            |arena, state, dynamic| state::multisample(arena, state, dynamic, limits),
+        )?;
+        if !subsets.fragment_shader() || shown || !in_render_pass {
+            return Ok(given);
+        }
+        // Nothing reads it of what is discarded, but beside a render pass it must be there (06631).
+        let one = vk::PipelineMultisampleStateCreateInfo::default()
+            .rasterization_samples(vk::SampleCountFlags::TYPE_1);
+        Ok(self.arena.place(one)?.cast_const())
+    }
+
     /// A piece of state that the driver reads, or may find to be NULL.
     fn piece<S, T: Copy>(
         &mut self,
@@ -228,6 +276,9 @@ fn link(
         traits.has_independent_sets |= its.has_independent_sets;
         Ok(library)
     })?;
+    if traits.has_independent_sets && graphics.layout.is_none() {
+        return Err(RebuildError::LinkWithoutLayout);
+    }
     Ok(Some(vk::PipelineLibraryCreateInfoKHR {
         library_count: libraries.count,
         p_libraries: libraries.pointer,
