@@ -5,31 +5,20 @@
 //! since the last one, whatever was counted.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
+use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Mutex, OnceLock};
 
 use vkstash_model::counters::{BypassReason, Count};
+use vkstash_store::base::sharded::Sharded;
 use vkstash_store::base::util::lock;
 use vkstash_store::reports::model::BypassReport;
 
-const SHARDS: usize = 16;
 const WIDTH: usize = Count::ALL.len();
-
-// As CachePadded of crossbeam-utils, which would be a dependency for this one attribute.
-#[repr(align(128))]
-struct Shard([AtomicU64; WIDTH]);
-
-// Arrays of more than 32 elements have no Default of their own.
-impl Default for Shard {
-    fn default() -> Shard {
-        Shard(std::array::from_fn(|_| AtomicU64::new(0)))
-    }
-}
 
 /// The counters of one device.
 #[derive(Default)]
 pub struct Counters {
-    shards: [Shard; SHARDS],
+    values: Sharded<WIDTH>,
     bypassed: Mutex<BTreeMap<(BypassReason, i32), u64>>,
     /// Whether a counter has changed since [`Counters::take_changed`], so that a report is due.
     changed: AtomicBool,
@@ -38,13 +27,6 @@ pub struct Counters {
 
 /// A callback that is told that a report is due.
 type Listener = Box<dyn Fn() + Send + Sync>;
-
-fn shard() -> usize {
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    thread_local!(static MINE: usize = NEXT.fetch_add(1, Ordering::Relaxed) % SHARDS);
-    // A thread that is leaving may count without it.
-    MINE.try_with(|mine| *mine).unwrap_or(0)
-}
 
 impl Counters {
     /// Adds one.
@@ -55,7 +37,7 @@ impl Counters {
     /// Adds `amount`, in the counter's unit.
     pub fn add(&self, what: Count, amount: u64) {
         // In one order with `take_changed`: either the report has this amount, or another one is due.
-        self.shards[shard()].0[what as usize].fetch_add(amount, Ordering::SeqCst);
+        self.values.add(what as usize, amount);
         if !self.changed.load(Ordering::SeqCst) {
             self.tell();
         }
@@ -113,7 +95,7 @@ impl Counters {
 
     /// The counter's value, added up over all threads.
     pub fn get(&self, what: Count) -> u64 {
-        self.shards.iter().map(|shard| shard.0[what as usize].load(Ordering::SeqCst)).sum()
+        self.values.sum(what as usize)
     }
 
     /// Every counter that is not zero, by name.
@@ -137,6 +119,8 @@ impl Counters {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicU64;
+
     use super::*;
 
     #[test]

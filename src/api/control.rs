@@ -5,7 +5,7 @@ use std::ffi::c_char;
 use std::time::Duration;
 
 use vkstash_sessions::control;
-use vkstash_sessions::counts::{self, Asked};
+use vkstash_sessions::counts::{self, Requests};
 use vkstash_sessions::description::Place;
 use vkstash_store::maintenance::clear::clear;
 use vkstash_store::settings;
@@ -167,7 +167,7 @@ pub unsafe extern "C" fn vkstash_get_cache_statistics(
                 VkstashCacheStatistics { created, missed_in_stash: new, missed_anywhere: new }
             }
             VKSTASH_CACHE_KIND_APPLICATION_MANAGED => {
-                let Asked { delivered, missed } = counts::asked();
+                let Requests { delivered, missed } = counts::requests();
                 let created = delivered.saturating_add(missed);
                 VkstashCacheStatistics { created, missed_in_stash: missed, missed_anywhere: missed }
             }

@@ -13,7 +13,7 @@
 //! Numbers are decimal, everything else is hexadecimal. A device is closed by the next `open` and by the end of the
 //! input.
 
-use std::fmt::{Display, Write as _};
+use std::fmt::Display;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
 use std::os::fd::FromRawFd as _;
@@ -30,6 +30,7 @@ use crate::state::device_configuration::DeviceConfiguration;
 use crate::state::process::Session;
 use vkstash_model::{check, key};
 use vkstash_store::base::signals;
+use vkstash_store::base::text::hex;
 use vkstash_store::format::record::{Key, Kind};
 
 /// Serves the parent until the input ends. 0: it ended in order.
@@ -218,14 +219,6 @@ impl Worker {
 /// The text on one line, which an answer must be.
 fn text(said: impl Display) -> String {
     said.to_string().chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut digits, byte| {
-        // Writing to a string does not fail.
-        let _ = write!(digits, "{byte:02x}");
-        digits
-    })
 }
 
 fn from_hex(digits: &str) -> Option<Key> {

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
+use vkstash_store::base::text::hex;
 use vkstash_store::format::app_name::AppName;
 
 /// Bytes that a cache keeps in memory if the program does not say.
@@ -43,11 +44,6 @@ impl Guid {
         let guid = Guid(bytes);
         (guid.text() == text).then_some(guid)
     }
-}
-
-/// Lower-case hexadecimal digits.
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Where the entries are.

@@ -6,9 +6,10 @@
 //! | `keyed` | the hasher of maps whose keys come from files |
 //! | `memory` | allocations that may fail, and their budgets |
 //! | `signals` | writes that raise no signal |
+//! | `sharded` | counters that threads add to without queueing |
 //! | `sort` | sorting that adds little to the library |
 //! | `owner` | files that root creates in a user's folder |
-//! | `text` | which characters are not printed as they are |
+//! | `text` | which characters are not printed as they are; hexadecimal digits |
 //! | `thread` | starting threads |
 //! | `timer` | how long a thread of the program may wait |
 //! | `util` | random names, the time, locks |
@@ -17,6 +18,7 @@ pub mod descriptor;
 pub(crate) mod keyed;
 pub mod memory;
 pub mod owner;
+pub mod sharded;
 pub mod signals;
 pub mod sort;
 pub mod text;

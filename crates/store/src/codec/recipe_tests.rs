@@ -5,9 +5,9 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use sha2::{Digest, Sha256};
 
+use crate::base::text::hex;
 use crate::codec::dictionary::DICTIONARY;
 use crate::codec::{decode_into, encode_recipe};
-use crate::format::bytes::hex;
 use crate::format::codec::{Codec, CodecError};
 
 /// Encoded recipes, layouts and render passes, as they are published.

@@ -2,7 +2,7 @@
 
 use sha2::{Digest, Sha256};
 
-use crate::format::bytes::hex;
+use crate::base::text::hex;
 
 /// The longest display name, in bytes.
 const MAX_DISPLAY: usize = 48;

@@ -1,4 +1,4 @@
-//! Little-endian integers, blocks that end with their checksum, and hexadecimal digits.
+//! Little-endian integers, and blocks that end with their checksum.
 //!
 //! These are not from crates: the readers of byteorder panic at the end of a slice, and the rest is smaller than a
 //! dependency in every host process.
@@ -44,16 +44,6 @@ pub(crate) fn encode_pair(number: u64, count: u32) -> [u8; PAIR_BYTES] {
 pub(crate) fn decode_pair(bytes: &[u8]) -> Option<(u64, u32)> {
     let mut reader = Reader::new(bytes.get(..PAIR_BYTES).filter(|bytes| is_closed(bytes))?);
     Some((reader.u64()?, reader.u32()?))
-}
-
-/// Lower-case hexadecimal digits.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 /// Decodes fields one after the other. `None` at the end of the bytes.

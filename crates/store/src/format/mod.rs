@@ -3,7 +3,7 @@
 //! | file | what it knows |
 //! |---|---|
 //! | `sizes` | lengths, limits, magic numbers |
-//! | `bytes` | integers, checked blocks, hexadecimal |
+//! | `bytes` | integers, checked blocks |
 //! | `record` | keys, kinds of records, uses |
 //! | `record_header` | the header of a record |
 //! | `same` | references to artifacts with equal data |

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{Timespec, Timestamps, UTIME_NOW};
 
+use crate::base::text::hex;
 use crate::base::util::lock;
 use crate::disk::ops as disk;
 use crate::forks as fork;
-use crate::format::bytes::hex;
 use crate::format::record::{CRASH_LIMIT, Key, Kind, WORKERS};
 use crate::part::crash_guard;
 use crate::part::crash_guard::{CrashGuard, InFlightSlot, TooSlow};

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use crate::base::text::hex;
 use crate::base::timer::never;
 use crate::disk::folder::Folder;
 use crate::disk::ops as disk;
-use crate::format::bytes::hex;
 use crate::format::codec::Codec;
 use crate::format::device::DeviceHeader;
 use crate::format::file::PartIdentity;

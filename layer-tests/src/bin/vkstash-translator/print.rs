@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use vkstash_layer_tests::translators::report::{Latency, Report};
+use vkstash_store::base::text::hex;
 
 /// Counts and latencies; with a run without the layer, the cost of a fast link beside it.
 pub(crate) fn json(report: &Report, without: Option<&Report>) -> Value {
@@ -46,8 +47,4 @@ fn latency(latency: &Latency) -> Value {
         return Value::Null;
     }
     json!({ "count": latency.0.len(), "p50": latency.p50(), "max": latency.max() })
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
