@@ -36,8 +36,8 @@ pub struct Row {
     pub reason: &'static str,
 }
 
-/// The name of a structure, as log lines give it, or its number where the tables do not have it: the bindings' own names
-/// would be 90 KB of the library.
+/// The name of a structure, as log lines give it, or its number where the tables do not have it: the bindings' own
+/// names would be 90 KB of the library.
 pub fn name(s_type: vk::StructureType) -> String {
     let structure = find(s_type).map(|row| &row.structure).or_else(|| registry::of_device(s_type));
     structure.map_or_else(|| format!("sType {}", s_type.as_raw()), |structure| format!("Vk{}", structure.name))
@@ -221,12 +221,12 @@ mod tests {
 # Structures in pNext chains
 
 How capture treats each structure that may extend a pipeline, a stage, a piece of state, a layout, a render pass, a
-module, a sampler or a colour conversion. A test writes this file from the table in `crates/model/src/structures.rs`. A pipeline
-with a structure that has no row goes to the driver unchanged (`unknown_structure`).
+module, a sampler or a colour conversion. A test writes this file from the table in `crates/model/src/structures.rs`. A
+pipeline with a structure that has no row goes to the driver unchanged (`unknown_structure`).
 
-*Hashed*: all members are numbers, and go into the key unchanged. *Read*: the structure contains pointers, counts or handles;
-capture reads the members that are valid, and those that matter go into the key. *Ignored*: the structure cannot change the
-pipeline. *Bypass*: the pipeline goes to the driver unchanged, counted under that reason.
+*Hashed*: all members are numbers, and go into the key unchanged. *Read*: the structure contains pointers, counts or
+handles; capture reads the members that are valid, and those that matter go into the key. *Ignored*: the structure
+cannot change the pipeline. *Bypass*: the pipeline goes to the driver unchanged, counted under that reason.
 
 | structure | treatment | details |
 |---|---|---|
