@@ -23,7 +23,8 @@ trap 'rm -f "$scratch"' EXIT
 for profile in release packaged; do
     library=$target/$profile/libVkLayer_vkstash.so
     [ -e "$library" ] || continue
-    newer=$(find src crates/model/src crates/store/src crates/sessions/src Cargo.toml Cargo.lock build.rs -newer "$library" -print -quit)
+    newer=$(find src crates/model/src crates/store/src crates/sessions/src Cargo.toml Cargo.lock build.rs \
+        -newer "$library" -print -quit)
     if [ -n "$newer" ]; then
         say "$library is older than $newer: not checked"
         continue
