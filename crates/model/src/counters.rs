@@ -69,7 +69,8 @@ counters! {
     DriverHadOnDisk => "driver_had_on_disk",
     /// Of those, the ones in a companion of the program's cache.
     CompanionHad => "companion_had",
-    /// Of [`Count::DriverHad`], the ones that took many times as long as a served call: background work is to record them.
+    /// Of [`Count::DriverHad`], the ones that took many times as long as a served call: background work is to record
+    /// them.
     LeftToWorkers => "left_to_workers",
     /// Of those, the ones that background work has recorded.
     RecordedByWorkers => "recorded_by_workers",

@@ -568,8 +568,8 @@ impl Bucket {
     pub(crate) async fn lock(&self) -> Result<Option<File>, BucketError> {
         let Some(folder) = &self.local else { return Ok(None) };
         let path = folder.join(".lock");
-        // NFS gives exclusive locks only to descriptors that can write. Elsewhere reading is enough: whoever may read the
-        // folder may wait for those who write there.
+        // NFS gives exclusive locks only to descriptors that can write. Elsewhere reading is enough: whoever may read
+        // the folder may wait for those who write there.
         let opened = match File::options().read(true).append(true).open(&path) {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => File::open(&path),
             opened => opened,
@@ -685,8 +685,8 @@ impl Bucket {
         tokio::time::timeout(self.silence * LIST, all).await.unwrap_or(Err(BucketError::Slow))
     }
 
-    /// What is directly in a folder. The library reads a list in pages to its end, whether or not it has one, so that is
-    /// done here.
+    /// What is directly in a folder. The library reads a list in pages to its end, whether or not it has one, so that
+    /// is done here.
     async fn level(&self, place: &Path) -> Result<ListResult, Error> {
         let Some(pages) = &self.pages else { return self.store.list_with_delimiter(Some(place)).await };
         let prefix = format!("{place}/");
@@ -734,8 +734,8 @@ impl Bucket {
     }
 }
 
-/// How fast an answer comes: whoever sends a byte now and then is as good as silent. Only the time counts that is waited
-/// for the store.
+/// How fast an answer comes: whoever sends a byte now and then is as good as silent. Only the time counts that is
+/// waited for the store.
 pub(crate) struct Pace {
     waited: Duration,
     bytes: u64,

@@ -13,8 +13,8 @@ const ARTIFACT_PREFIX: usize = 8;
 /// The forms of a driver's data.
 const FORMS: [u8; 2] = [1, 2];
 
-/// The most bytes that the records of a segment from an inbox may have when decompressed: no machine offers more at once
-/// (`gather.rs`), and what nobody has signed must not cost its reader much more than its sender.
+/// The most bytes that the records of a segment from an inbox may have when decompressed: no machine offers more at
+/// once (`gather.rs`), and what nobody has signed must not cost its reader much more than its sender.
 pub const MOST_RAW: u64 = 192 << 20;
 
 /// Why a segment is refused.

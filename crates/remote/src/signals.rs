@@ -1,6 +1,6 @@
-//! SIGINT and SIGTERM. A signal that this process inherited as ignored, from `nohup` for instance, stays ignored. Of the
-//! others each one ends the process with a line and a status, at any time: at once where nothing has to be tidied up, and
-//! otherwise through [`interrupted`], which lets the work stop at an await.
+//! SIGINT and SIGTERM. A signal that this process inherited as ignored, from `nohup` for instance, stays ignored. Of
+//! the others each one ends the process with a line and a status, at any time: at once where nothing has to be tidied
+//! up, and otherwise through [`interrupted`], which lets the work stop at an await.
 
 use std::future;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -21,7 +21,8 @@ use crate::switch;
 pub(crate) const DISABLED: &str = "disabled";
 /// How often a cache looks for what other processes have changed, in milliseconds.
 const LOOK_AFTER: u64 = 100;
-/// How often one that has nothing in the stash looks whether the settings disable it: the disk of the settings may be slow.
+/// How often one that has nothing in the stash looks whether the settings disable it: the disk of the settings may be
+/// slow.
 const LOOK_AT_SETTINGS_AFTER: u64 = 2_000;
 
 /// The answer to a call that comes too late.
@@ -151,8 +152,8 @@ impl Cache {
         self.front.follow(files.number());
     }
 
-    /// Calls `take` with the value of a key, if it is at most `room` bytes long. Returns its length. Without `room` only
-    /// the length is asked for.
+    /// Calls `take` with the value of a key, if it is at most `room` bytes long. Returns its length. Without `room`
+    /// only the length is asked for.
     pub(crate) fn find(
         &self,
         key: &[u8],

@@ -1,5 +1,5 @@
-//! The caches of an application as whoever cleans up sees them. Caches in working directories are not among them: nothing but the
-//! program and the user removes those.
+//! The caches of an application as whoever cleans up sees them. Caches in working directories are not among them:
+//! nothing but the program and the user removes those.
 
 use std::time::{Duration, SystemTime};
 

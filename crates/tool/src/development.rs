@@ -26,8 +26,8 @@ pub(crate) struct Folders {
 }
 
 impl Folders {
-    /// The files, for this library. `include` is the folder of the header as programs will see it. None: the library's path
-    /// cannot be written in such a file.
+    /// The files, for this library. `include` is the folder of the header as programs will see it. None: the library's
+    /// path cannot be written in such a file.
     pub(crate) fn plan(&self, include: &Path, library: Option<&Library>) -> Option<[Planned; 2]> {
         let path = &library?.path;
         let escaped =

@@ -64,8 +64,8 @@ pub(crate) fn open(wanted: &Wanted<'_>) -> Result<Opened, Error> {
     Err(Error::NotCurrentlyAvailable("other processes delete the cache"))
 }
 
-/// Opens the cache of a lock file that this process has open, and has created if it `is_new`. None: the lock file has lost
-/// its name.
+/// Opens the cache of a lock file that this process has open, and has created if it `is_new`. None: the lock file has
+/// lost its name.
 pub(crate) fn open_behind(
     wanted: &Wanted<'_>,
     lock: Descriptor,

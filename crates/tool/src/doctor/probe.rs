@@ -153,7 +153,8 @@ fn tell_installed(library: &Path, findings: &mut Vec<Finding>) {
     });
 }
 
-/// Starts the process that asks, which looks for this layer, in an environment that `prepare` changes, and waits for its answer.
+/// Starts the process that asks, which looks for this layer, in an environment that `prepare` changes, and waits for
+/// its answer.
 fn ask(layer: Option<&Path>, prepare: impl FnOnce(&mut Command)) -> Result<Answer, ProbeError> {
     let mut command = Command::new(start::executable()?);
     command.arg(COMMAND).args(layer);

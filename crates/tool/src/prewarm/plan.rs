@@ -560,8 +560,8 @@ fn physical_devices(worker: &mut Asked) -> Result<Vec<Physical>, AskError> {
     Ok(found)
 }
 
-/// The device of a machine where nothing was used yet, because it is new or the stash was imported: its only GPU, or what
-/// it has if that is one.
+/// The device of a machine where nothing was used yet, because it is new or the stash was imported: its only GPU, or
+/// what it has if that is one.
 fn only(present: &[Physical]) -> Option<&Physical> {
     let gpus: Vec<_> = present.iter().filter(|physical| !physical.is_processor).collect();
     match (gpus.as_slice(), present) {
