@@ -5,7 +5,7 @@ use ash::vk;
 /// What a driver does with what it has compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DriverCache {
-    /// It is not known to keep anything on disk.
+    /// The driver is not known to keep anything on disk.
     Unknown,
     /// The environment switches its cache off.
     Disabled,

@@ -12,11 +12,11 @@ pub enum Part {
     Switch,
     /// A number, an enumerant or flags of one byte.
     Byte,
-    /// The same of two bytes.
+    /// A number, an enumerant or flags of two bytes.
     Half,
-    /// The same of four bytes.
+    /// A number, an enumerant or flags of four bytes.
     Word,
-    /// The same of eight bytes.
+    /// A number, an enumerant or flags of eight bytes.
     Long,
     /// size_t.
     Size,
