@@ -18,13 +18,13 @@ use crate::progress::Progress;
 
 /// How long the announcement of a push counts. The push must have ended before half of it.
 const PUSH: Duration = Duration::from_secs(7 * 24 * 3600);
-/// The same of a removal, which renews it.
+/// How long the announcement of a removal counts. The removal renews it.
 const REMOVAL: Duration = Duration::from_secs(120);
 /// The longest announcement that is read: one for more segments than a manifest names.
 const LONGEST: u64 = 1 << 20;
-/// Whoever waits longer says so.
+/// A publisher that waits longer than this reports that it waits.
 const QUIET: Duration = Duration::from_secs(2);
-/// The longest break before the next look.
+/// The longest break before the announcements are listed again.
 const BREAK_MS: u64 = 500;
 
 fn new_name() -> String {

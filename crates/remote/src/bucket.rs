@@ -33,7 +33,7 @@ use vkstash_store::base::text::is_printable;
 
 /// Bytes of one part of an upload.
 const PART: usize = 8 << 20;
-/// Whoever sends fewer bytes a second is no use: the slowest lines bring more.
+/// A store that sends fewer bytes a second counts as silent: the slowest lines bring more.
 const LEAST_RATE: u64 = 512;
 /// A small answer, or a whole list, may take as many times the silence that is allowed.
 const SMALL: u32 = 4;
@@ -734,8 +734,8 @@ impl Bucket {
     }
 }
 
-/// How fast an answer comes: whoever sends a byte now and then is as good as silent. Only the time counts that is
-/// waited for the store.
+/// How fast an answer comes: a store that sends a byte now and then is as good as silent. Only the time counts in which
+/// this program waits for the store.
 pub(crate) struct Pace {
     waited: Duration,
     bytes: u64,

@@ -128,7 +128,7 @@ async fn locked(path: &Path, most: u64, patience: Duration) -> io::Result<File> 
     loop {
         let file = options.open(path)?;
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            // Whoever had it may have removed it.
+            // The process that had the lock before may have removed the file.
             Ok(()) => {
                 let (mine, there) = (file.metadata()?, path.symlink_metadata());
                 if there.is_ok_and(|there| there.ino() == mine.ino() && there.dev() == mine.dev()) {

@@ -27,19 +27,19 @@ const LATEST: u64 = 1 << 33;
 /// Why a manifest is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ManifestError {
-    /// It is longer than any manifest.
+    /// The file is longer than any manifest.
     #[error("it is too long")]
     TooLong,
-    /// It is not JSON of this form.
+    /// The file is not JSON of a manifest's form.
     #[error("it is not a manifest: {0}")]
     Form(String),
-    /// A value that none of ours has.
+    /// A value that no manifest of this program has.
     #[error("it has an impossible {0}")]
     Value(&'static str),
-    /// It is for another application.
+    /// The manifest is for another application.
     #[error("it is for another application")]
     Application,
-    /// It is for another device.
+    /// The manifest is for another device.
     #[error("it is for another device")]
     Device,
 }

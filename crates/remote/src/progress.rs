@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// Who is told. Lines have no line end.
+/// The receiver of progress reports. Its lines have no line end.
 pub trait Progress: Send + Sync {
     /// Something that the user should know of.
     fn line(&self, text: &str);

@@ -358,7 +358,7 @@ impl Pull<'_> {
             Ok((manifest, _)) if !self.is_usable(application, &manifest) => Answer::Nothing,
             Ok((manifest, content)) => {
                 let new = Some((object.bytes.to_vec(), object.version.e_tag));
-                // The same text under another tag, or signed by somebody who may give more or less.
+                // A known manifest may come back with another ETag, or signed by somebody who may give more or less.
                 let is_known = saved.is_some_and(|saved| saved.manifest == manifest);
                 let accepted = Accepted { manifest, content, new };
                 if is_known { Answer::Same(accepted) } else { Answer::New(accepted) }

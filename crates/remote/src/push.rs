@@ -175,7 +175,7 @@ pub async fn push(
     Ok(pushed)
 }
 
-/// Whoever signs believes itself.
+/// `trust`, to which the signer's own key is added: a publisher believes itself.
 fn believing(trust: &Trust, signer: &Signer) -> Trust {
     let own = crate::trust::Signer {
         name: String::new(),
@@ -607,8 +607,8 @@ impl Push<'_> {
                 if published.manifest.is_some() {
                     return Ok(());
                 }
-                // Whoever revokes lets all manifests name the new list, but for one that was not there yet. The next
-                // round finds that out.
+                // A revocation makes all manifests name the new list, but for a manifest that was not there yet. The
+                // next round finds that out.
             } else {
                 pushed.lost += 1;
             }

@@ -20,10 +20,10 @@ pub const MOST_RAW: u64 = 192 << 20;
 /// Why a segment is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum SegmentError {
-    /// It is not a complete segment of this part.
+    /// The file is not a complete segment of this part.
     #[error(transparent)]
     Strict(#[from] StrictError),
-    /// Its records are longer than those of any segment that this program makes.
+    /// The segment's records are longer than those of any segment that this program makes.
     #[error("its records have {0} bytes when decompressed")]
     Raw(u64),
     /// A record is not what its key says, or may not stand in such a segment.

@@ -49,7 +49,7 @@ pub enum TrustError {
     },
 }
 
-/// Who is believed.
+/// The signers whose manifests are believed.
 #[derive(Clone, Debug, Default)]
 pub struct Trust {
     /// In the order of the files.

@@ -77,7 +77,7 @@ fn what_is_revoked_is_not_served_any_more() {
     let pulled = other.pull(&world, NOW + 2);
     assert_eq!((pulled.updated, pulled.segments, pulled.failures.len()), (1, 0, 0), "{}", other.lines.all());
     assert_eq!(other.served(0..4), [0, 1, 3]);
-    // It is kept, and nothing new is one request again.
+    // The pulled base is kept, and a pull that finds nothing new costs one request again.
     let counted = Faulty::new(&world.store(), Fault::None, false);
     let again =
         other.pull_from(&counted.bucket(std::time::Duration::from_secs(60)), &trust, NOW + 2).unwrap();
