@@ -1,4 +1,4 @@
-//! The caches of an application as whoever cleans up sees them. Caches in working directories are not among them:
+//! The caches of an application as commands that clean up see them. Caches in working directories are not among them:
 //! nothing but the program and the user removes those.
 
 use std::time::{Duration, SystemTime};

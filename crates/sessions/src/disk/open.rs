@@ -210,7 +210,7 @@ impl Opening<'_> {
         Ok(Some(state))
     }
 
-    /// Neither file has a valid header.
+    /// The state where neither the index nor the value file has a valid header.
     fn unknown(&self, index: &Found<IndexFile>, values: &Found<ValueFile>) -> Result<State, Error> {
         match (index, values) {
             (Found::Missing, Found::Missing) => {
