@@ -5,8 +5,8 @@
 //! all processors are busy: a thread of low priority that has lost its processor keeps the locks that it holds, also
 //! the kernel's for the memory map of the process, and the process cannot end, until it has its next turn (with
 //! SCHED_IDLE after half a second); and every thread that it starts, such as one of a driver's, keeps the low priority
-//! for ever, because unprivileged processes cannot raise it. Who has work that can wait looks at how long its own
-//! thread has waited for a processor ([`times`]).
+//! for ever, because unprivileged processes cannot raise it. A thread whose work can wait looks at how long it
+//! has waited for a processor ([`times`]).
 #![allow(unsafe_code, reason = "calls of the C library that its crates do not wrap")]
 
 use std::os::unix::thread::JoinHandleExt as _;
@@ -36,8 +36,8 @@ const OWN: [libc::c_int; 6] =
 /// 64 MiB (in 32 bits 1 MiB), and gives half of it back. Where the program's limit leaves no more, drivers die of what
 /// they do not get.
 const SPACE_FOR_ONE: u64 = if cfg!(target_pointer_width = "64") { 256 << 20 } else { 8 << 20 };
-/// The same for all threads of a stash and its workers: one that was just started has no heap yet, so that a look at
-/// what is left before the next one does not suffice.
+/// Address space in bytes that must be left for all threads of a stash and its workers: a thread that was just started
+/// has no heap yet, so that a look at what is left before the next thread does not suffice.
 const SPACE_FOR_ALL: u64 = 3 * SPACE_FOR_ONE;
 
 /// Time between two looks whether a thread has ended.
@@ -184,12 +184,13 @@ fn space_is_left(least: u64) -> bool {
     let text = read_system_file(c"/proc/self/statm").unwrap_or_default();
     let pages = text.split_whitespace().next().and_then(|pages| pages.parse::<u64>().ok());
     let used = pages.map(|pages| pages.saturating_mul(page_size() as u64));
-    // How much is used is not known without /proc. Who has set a limit has set it for the program.
+    // How much is used is not known without /proc. A limit that is set was set for the program.
     used.is_some_and(|used| limit.saturating_sub(used) >= least)
 }
 
-/// Whether the main thread has ended (pthread_exit), so that the process lasts as long as its other threads. Who would
-/// keep it alive for the stash alone asks this, and ends. The system is asked ten times a second at most.
+/// Whether the main thread has ended (pthread_exit), so that the process lasts as long as its other threads. A thread
+/// that keeps the process alive for the stash alone asks this, and ends. The system is asked ten times a second at
+/// most.
 pub fn main_has_ended() -> bool {
     const ASKS_EVERY_MS: u64 = 100;
     /// The time of the last answer in milliseconds, times two, and the answer. No lock: a child may be forked

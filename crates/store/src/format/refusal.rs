@@ -23,9 +23,9 @@ pub enum OpenError {
     NotOwned {
         /// What was to be opened.
         path: PathBuf,
-        /// Whose it is.
+        /// The user id of the folder's owner.
         owner: u32,
-        /// Who we are.
+        /// The effective user id of this process.
         user: u32,
     },
     /// Root would create a folder in a user's home (sudo can leave HOME unchanged), which that user could not use.
@@ -120,7 +120,7 @@ pub enum Refusal {
     /// Its writer has just created it.
     #[error("nothing is written to it yet")]
     NotYet,
-    /// Neither a valid header nor a valid record.
+    /// The file has neither a valid header nor a valid record.
     #[error("not a segment")]
     NotASegment,
     /// Another version of the format.

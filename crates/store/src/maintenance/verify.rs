@@ -1,7 +1,7 @@
 //! Reading everything to find damage, and writing damaged segments again without it.
 //!
-//! Programs need neither: they check each record when they read it, and what is damaged counts as missing. Whoever asks
-//! wants to know whether a disk, a copy or a backup can be trusted.
+//! Programs need neither: they check each record when they read it, and what is damaged counts as missing. A user who
+//! verifies a stash wants to know whether a disk, a copy or a backup can be trusted.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -94,9 +94,9 @@ pub enum Fault {
     Untrue(u64),
     /// The end of the file is missing or damaged, and with it so many records.
     Cut(u64),
-    /// It is not used at all.
+    /// Nothing in the file is used, for this reason.
     Refused(Refusal),
-    /// It cannot be read now.
+    /// The file cannot be read now.
     Unread,
 }
 
@@ -104,11 +104,11 @@ pub enum Fault {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Repair {
-    /// It is as it was.
+    /// The file is as it was.
     Left,
-    /// The same: a running program writes to it.
+    /// The file is as it was, because a running program writes to it.
     InUse,
-    /// Another file has what is whole of it.
+    /// Another file has the records of this file that are whole.
     Repaired,
 }
 

@@ -1,4 +1,4 @@
-//! The same part in the bases: stashes that are looked into after the user's own, and never written.
+//! The counterparts of a part in the bases: stashes that are looked into after the user's own, and never written.
 
 use std::path::Path;
 use std::sync::Arc;

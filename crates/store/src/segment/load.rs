@@ -54,7 +54,7 @@ pub(crate) struct Loaded {
     pub(crate) cut: Option<Seal>,
 }
 
-/// Who may still write to a segment.
+/// Which process may still write to a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     /// No process: it ends in a valid index.

@@ -46,7 +46,7 @@ pub struct SegmentInfo {
     pub serial: String,
     /// The device that it is bound to. None: it belongs to a portable part.
     pub device: Option<DeviceHeader>,
-    /// Who may still write to it.
+    /// Which process may still write to the segment.
     pub state: SegmentState,
     /// The number of places that are no record.
     pub damaged_places: u64,
@@ -56,7 +56,7 @@ pub struct SegmentInfo {
     pub records: Vec<RecordInfo>,
 }
 
-/// Who may still write to a segment.
+/// Which process may still write to a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SegmentState {

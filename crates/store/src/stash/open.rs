@@ -69,7 +69,7 @@ impl Stash {
     ) -> Result<Arc<Stash>, OpenError> {
         let usual = WaitLimits::PROGRAM;
         let (opening, end) = (opening.unwrap_or(usual.opening), end.unwrap_or(usual.end));
-        // Whoever waits longer for the stash does so for all that serving takes.
+        // A program that waits longer for the stash waits as long for the guard file, without which nothing is served.
         let guard = opening.max(usual.guard);
         let home = Home::with_bases(root, &app.folder, bases);
         Stash::open_home(home, app, run, WaitLimits { opening, guard, end, ..usual })

@@ -25,13 +25,13 @@ use crate::segment::scan;
 /// Why a segment is not taken.
 #[derive(Debug, thiserror::Error)]
 pub enum StrictError {
-    /// This machine cannot read it: nothing is known of its content.
+    /// This machine cannot read the file: nothing is known of its content.
     #[error("it cannot be read: {0}")]
     Unread(#[source] io::Error),
-    /// It is no segment, or one of another part.
+    /// The file is no segment, or a segment of another part.
     #[error(transparent)]
     Refused(Refusal),
-    /// It is not complete, or of an older version.
+    /// The segment is not complete, or of an older version.
     #[error("it is not sealed by this version of the format")]
     NotSealed,
     /// The index and the records disagree, or there is something between the records.

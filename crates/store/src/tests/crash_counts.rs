@@ -35,7 +35,7 @@ fn crash_with(folder: &Path, artifact: &Key) -> PathBuf {
     let opened = Arc::new(Folder::root(folder, false).unwrap());
     let before = files(folder, "vkg");
     let process = DyingProcess::new(&opened);
-    // Neither entry is left in an orderly way.
+    // The process leaves neither of the two entries in an orderly way.
     for _ in 0..2 {
         std::mem::forget(process.guard.enter(artifact, 0).unwrap().unwrap());
     }
