@@ -45,7 +45,7 @@ impl Folders {
         ])
     }
 
-    /// Both paths.
+    /// The paths of the header and of the file for pkg-config.
     pub(crate) fn paths(&self) -> [PathBuf; 2] {
         [self.include.join("vkstash.h"), self.pkg_config.join("vkstash.pc")]
     }

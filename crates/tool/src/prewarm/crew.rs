@@ -97,7 +97,7 @@ pub(crate) struct PhaseOutcome {
     pub(crate) cannot: BTreeMap<String, u64>,
     /// Why the group was given up.
     pub(crate) given_up: Option<String>,
-    /// It was given up because a worker cannot be started, or dies, or finds another device.
+    /// The group was given up because a worker cannot be started, or dies, or finds another device.
     pub(crate) failed: bool,
 }
 

@@ -23,9 +23,9 @@ pub(crate) struct Task {
     pub(crate) cost: u64,
     /// A worker died of it that had made others before: it is tried again in one that has not.
     pub(crate) alone: bool,
-    /// Its artifact was in the stash before.
+    /// The pipeline's artifact was in the stash before.
     pub(crate) present: bool,
-    /// It is made again: the driver does not take the artifact that was in the stash.
+    /// The pipeline is made again: the driver does not take the artifact that was in the stash.
     pub(crate) again: bool,
     /// The recipe names libraries, and so does not say everything about the pipeline (docs/prewarm.md, known limits).
     pub(crate) is_link: bool,

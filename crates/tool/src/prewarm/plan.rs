@@ -287,7 +287,7 @@ struct Survey<'a> {
     parts: Vec<OldPart>,
     /// The recorded devices.
     setups: Vec<Setup>,
-    /// It was used on a device of this machine.
+    /// The application was used on a device of this machine.
     known_here: bool,
     /// Recipes that were compiled on some device of this machine, so that the others need not have them.
     owned_by_one: HashSet<&'a Key>,
