@@ -76,7 +76,8 @@ impl Guard for Pin<'_> {
     }
 
     unsafe fn defer_retire<T>(&self, pointer: *mut T, reclaim: unsafe fn(*mut T, &Collector)) {
-        // SAFETY: the caller's promise to this method is that of the method which is called.
+        // SAFETY: the caller promises that `pointer` is retired once and that no new reader can reach it, which is what
+        // both guards' methods need.
         unsafe {
             match self {
                 Pin::Usual(guard) => guard.defer_retire(pointer, reclaim),

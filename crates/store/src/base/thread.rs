@@ -151,21 +151,22 @@ fn leave_real_time() {
 /// the thread is left to itself. True on the thread itself, too, which ends later.
 pub fn join(handle: JoinHandle<()>, limit: Duration) -> bool {
     let thread = handle.into_pthread_t();
-    // SAFETY: it has no preconditions. The standard library's own handle does not work in an exit handler, where
-    // thread-local storage is gone.
+    // SAFETY: pthread_self has no preconditions. The standard library's own handle does not work in an exit handler,
+    // where thread-local storage is gone.
     if thread == unsafe { libc::pthread_self() } {
-        // SAFETY: it was taken out of its handle, so nobody else joins or detaches it.
+        // SAFETY: `thread` was taken out of its JoinHandle, so nobody else joins or detaches it.
         unsafe { libc::pthread_detach(thread) };
         return true;
     }
     let began = Instant::now();
     loop {
-        // SAFETY: as above; where it answers 0, the thread is not used again.
+        // SAFETY: `thread` was taken out of its JoinHandle, so nobody else joins or detaches it. Where the call answers
+        // 0, the thread is not used again.
         if unsafe { libc::pthread_tryjoin_np(thread, std::ptr::null_mut()) } == 0 {
             return true;
         }
         if began.elapsed() > limit {
-            // SAFETY: as above.
+            // SAFETY: `thread` was taken out of its JoinHandle and is not joined, so it is detached here alone.
             unsafe { libc::pthread_detach(thread) };
             return false;
         }
@@ -336,7 +337,7 @@ mod tests {
         let calls = || {
             let is_sandboxed = sandbox();
             if is_sandboxed {
-                // SAFETY: it takes nothing.
+                // SAFETY: getppid takes no argument, and only reads a number.
                 unsafe { libc::syscall(libc::SYS_getppid) };
             }
             assert!(IS_ANSWERED.load(Ordering::SeqCst) || !is_sandboxed);

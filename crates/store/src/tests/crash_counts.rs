@@ -59,7 +59,7 @@ impl DyingProcess {
 
 impl Drop for DyingProcess {
     fn drop(&mut self) {
-        // SAFETY: nothing uses the guard after this.
+        // SAFETY: this is the destructor, so `self.guard` is not used after it.
         unsafe { ManuallyDrop::drop(&mut self.guard) };
         for file in files(self.folder.path(), "vkg") {
             let file = std::fs::File::open(file).unwrap();
