@@ -40,7 +40,7 @@ thread_local! {
 /// cancelled.
 fn thread_name() -> [u8; 16] {
     let mut name = [0; 16];
-    // SAFETY: the call writes 16 bytes at most.
+    // SAFETY: `name` has 16 bytes, and PR_GET_NAME writes at most 16.
     unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
     name
 }
