@@ -7,9 +7,9 @@ use ash::vk;
 pub enum DriverCache {
     /// The driver is not known to keep anything on disk.
     Unknown,
-    /// The environment switches its cache off.
+    /// The environment switches the driver's cache off.
     Disabled,
-    /// It keeps it on disk.
+    /// The driver keeps what it has compiled on disk.
     Enabled,
 }
 

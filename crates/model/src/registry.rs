@@ -37,7 +37,7 @@ pub enum Part {
 struct Place {
     size: usize,
     alignment: usize,
-    /// Its bytes without padding, where all are numbers.
+    /// The member's bytes without padding, where all of it are numbers.
     numbers: Option<usize>,
 }
 
@@ -111,11 +111,11 @@ const fn placed(parts: &[Part], least_alignment: usize) -> Place {
 /// One structure with an sType.
 #[derive(Clone, Copy, Debug)]
 pub struct Structure {
-    /// Its name without "Vk".
+    /// The structure's name without "Vk".
     pub name: &'static str,
-    /// Its type.
+    /// The value of its sType.
     pub s_type: vk::StructureType,
-    /// Its size in bytes in this process.
+    /// The structure's size in bytes in this process.
     pub size: usize,
     /// How many VkBool32 it consists of; 0 where it holds something else.
     pub switches: usize,

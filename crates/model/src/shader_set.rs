@@ -33,7 +33,7 @@ impl ShaderSet {
         &self.0
     }
 
-    /// One number for all of them together.
+    /// One number for all shaders of the set together.
     pub fn together(&self) -> u64 {
         FxBuildHasher.hash_one(&self.0)
     }

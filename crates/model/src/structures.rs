@@ -14,11 +14,11 @@ use crate::registry::{self, Structure};
 /// What capture does with a structure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Handling {
-    /// Its members are plain numbers: this many bytes after pNext, without padding, go into the key.
+    /// The structure's members are plain numbers: this many bytes after pNext, without padding, go into the key.
     Plain(usize),
-    /// It cannot change what the driver makes of the create info.
+    /// The structure cannot change what the driver makes of the create info.
     Ignored,
-    /// It holds pointers, counts or handles and is read by the part of capture whose chain it belongs to;
+    /// The structure holds pointers, counts or handles and is read by the part of capture whose chain it belongs to;
     /// anywhere else it is a reason to bypass.
     Special,
     /// The pipeline must go to the driver unchanged.
