@@ -189,7 +189,7 @@ pub(crate) async fn announced(bucket: &Bucket, now: i64) -> Result<Announced, Bu
                 let parsed: Option<Vec<Digest>> = text.lines().map(Digest::parse).collect();
                 digests.extend(parsed.ok_or_else(|| BucketError::Unable(format!("{place} cannot be read")))?);
             }
-            // Its manifest is there now, and is read after this.
+            // The push has removed its announcement: its manifest is there now, and is read after this.
             Found::Missing | Found::Unchanged => {}
         }
     }

@@ -46,13 +46,13 @@ const MOST_LOOKED_AT: usize = 1_000_000;
 /// Why the store does not answer as it should.
 #[derive(Debug, thiserror::Error)]
 pub enum BucketError {
-    /// It cannot be reached, or does not answer in time.
+    /// The store cannot be reached, or does not answer in time.
     #[error("the store cannot be reached: {0}")]
     Unreachable(String),
-    /// It answers, but so slowly that nothing is ever done.
+    /// The store answers, but so slowly that nothing is ever done.
     #[error("the store sends fewer than {LEAST_RATE} bytes a second")]
     Slow,
-    /// It refuses.
+    /// The store refuses the request.
     #[error("the store refuses: {0}")]
     Denied(String),
     /// The object is longer than it may be.
@@ -265,7 +265,7 @@ pub struct Object {
 pub struct Listed {
     /// The parts of its name below the folder that was listed.
     pub name: Vec<String>,
-    /// Its length.
+    /// The object's length.
     pub bytes: u64,
     /// When it was written, by the store's clock, in seconds since the Unix epoch.
     pub(crate) modified: i64,
@@ -311,7 +311,7 @@ impl Bucket {
         // Bodies may take long; what is silent for too long ends in this file.
         let client = ClientOptions::new().with_connect_timeout(silence.min(Duration::from_secs(10)));
         let client = client.with_timeout_disabled();
-        // Another part of the program may have chosen it.
+        // An error says that another part of the program has chosen a provider before.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = if allows_http() { client.with_allow_http(true) } else { client };
         let mut local = None;

@@ -31,10 +31,10 @@ const STEP: Duration = Duration::from_millis(5);
 /// Why a segment could not be fetched.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
-    /// The store.
+    /// A request to the store failed.
     #[error(transparent)]
     Store(#[from] BucketError),
-    /// It cannot be written here.
+    /// The segment cannot be written on this machine.
     #[error("cannot write {}: {source}", path.display())]
     Disk {
         /// The file.
@@ -178,7 +178,7 @@ async fn copy(
                 rate.pay(bytes.len()).await;
                 told.tell(at);
                 if to.send(bytes).await.is_err() {
-                    // It cannot be written; the sink says why.
+                    // The bytes cannot be written; the sink says why.
                     return Ok(true);
                 }
             }

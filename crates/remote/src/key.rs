@@ -20,7 +20,7 @@ pub enum KeyError {
         /// The system's error.
         source: io::Error,
     },
-    /// It has something else, or the password is wrong.
+    /// The file does not have a key, or the password is wrong.
     #[error("{}: {reason}", path.display())]
     Key {
         /// The file.

@@ -92,7 +92,7 @@ pub struct Segment {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reference {
-    /// Its counter.
+    /// The counter of the file that is referred to.
     pub counter: u64,
     /// Of the whole object.
     #[serde(with = "digest")]

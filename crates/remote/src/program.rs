@@ -666,7 +666,7 @@ fn has_descriptors() -> Result<(), End> {
         Err(error) if bucket::is_lack_of_descriptors(&error) => {
             Err(End::local(bucket::BucketError::NoDescriptors))
         }
-        // It has no such file, and what is opened next tells whether that matters.
+        // The system has no /dev/null, and what is opened next tells whether that matters.
         Err(_) => Ok(()),
     }
 }

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 pub trait Progress: Send + Sync {
     /// Something that the user should know of.
     fn line(&self, text: &str);
-    /// So many bytes more have to be copied.
+    /// Adds this number of bytes to what has to be copied.
     fn more(&self, _bytes: u64) {}
-    /// So many bytes were copied.
+    /// Adds this number of bytes to what was copied.
     fn done(&self, _bytes: u64) {}
 }
 

@@ -100,9 +100,9 @@ pub enum PushError {
         "{what} is older than what this machine has: counter {found} after {known}; --replace puts a new one in its place"
     )]
     Older {
-        /// What it is.
+        /// What is older: a manifest, or another signed file.
         what: &'static str,
-        /// Its counter.
+        /// The counter of the older file.
         found: u64,
         /// The counter that this machine has seen.
         known: u64,
@@ -110,7 +110,7 @@ pub enum PushError {
     /// What is published there cannot be built on.
     #[error("the manifest that is there has expired; --replace signs again what it names")]
     Expired,
-    /// Others were faster all the time.
+    /// Other publishers were faster all the time.
     #[error("others publish all the time")]
     Busy,
     /// Everybody reads a list as a whole.

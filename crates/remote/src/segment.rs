@@ -46,7 +46,7 @@ impl SegmentError {
 pub struct Verified {
     /// Records.
     pub records: usize,
-    /// Their bytes when decompressed.
+    /// The bytes of these records when decompressed.
     pub raw_bytes: u64,
 }
 
