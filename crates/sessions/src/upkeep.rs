@@ -22,7 +22,7 @@ pub struct Kept {
     pub bytes: u64,
     /// When it was last opened, or written to.
     pub last_use: SystemTime,
-    /// It belongs to one adapter and driver.
+    /// The cache belongs to one adapter and driver.
     pub is_driver_versioned: bool,
 }
 

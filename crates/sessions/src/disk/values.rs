@@ -39,7 +39,7 @@ impl Values {
         Values { file, tag }
     }
 
-    /// Its length.
+    /// The length of the value file in bytes.
     pub(crate) fn length(&self) -> Result<u64, Error> {
         Ok(u64::try_from(ops::fstat(&self.file)?.st_size).unwrap_or(0))
     }

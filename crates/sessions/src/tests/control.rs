@@ -97,7 +97,7 @@ fn holds_a_cache_until_it_is_cleared() {
     let session = create(&root, &elsewhere()).unwrap();
     session.store(b"key", b"value").unwrap();
     Other::wait(&root);
-    // It looks every 100 ms.
+    // The other process looks every 100 ms.
     await_that("the other process has cleared it", || {
         matches!(session.find(b"key", None), Err(Error::NotFound))
     });
