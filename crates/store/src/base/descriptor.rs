@@ -136,7 +136,7 @@ impl Drop for Descriptor {
     }
 }
 
-/// Such files are shorter.
+/// Bytes. The files that [`read_system_file`] reads are shorter.
 const LONGEST_SYSTEM_FILE: usize = 1 << 16;
 
 /// The content of a small file that the system makes. What stands in its place, in a container, is not waited for.

@@ -46,14 +46,15 @@ const LOOKS_EVERY: Duration = Duration::from_micros(250);
 /// What a thread does that needs stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stack {
-    /// It runs this library's own code.
+    /// The stack of a thread that runs this library's own code.
     Own,
-    /// It calls drivers: it gets what the program's threads get by default, if that is more.
+    /// The stack of a thread that calls drivers: as large as those of the program's threads by default, if that is
+    /// more.
     Drivers,
 }
 
 impl Stack {
-    /// Its size in bytes.
+    /// The stack's size in bytes.
     fn bytes(self) -> usize {
         let wanted = match self {
             Stack::Own => OWN_STACK,
@@ -217,9 +218,9 @@ fn coarse_ms() -> u64 {
 /// A thread's times so far.
 #[derive(Clone, Copy, Debug)]
 pub struct Times {
-    /// It has had a processor.
+    /// Time in which the thread had a processor.
     pub ran: Duration,
-    /// It has waited for one.
+    /// Time in which the thread waited for a processor.
     pub waited: Duration,
 }
 

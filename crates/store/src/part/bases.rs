@@ -91,7 +91,7 @@ impl Bases {
         !place.home.knows_bases() || !place.home.bases().is_empty() && !self.parts.are_all_open()
     }
 
-    /// Those that are open.
+    /// The counterparts that are open.
     #[cfg(test)]
     pub(crate) fn open(&self) -> Vec<Arc<ReadOnlyPart>> {
         (*self.parts.open()).to_vec()
@@ -133,7 +133,7 @@ impl Lister for Place<'_> {
         match folder {
             Ok(folder) => Ok(folder.map(|folder| ReadOnlyPart::new(folder, self.identity.clone()))),
             Err(error) if error.is_for_now() => Err(error),
-            // It has nothing of this device.
+            // The base has nothing of this device.
             Err(error) if error.is_missing() && path.is_dir() => Ok(None),
             Err(error) => {
                 tallies.base_not_used(path, error.to_string());

@@ -189,7 +189,7 @@ struct Records {
 }
 
 impl Records {
-    /// Those that a valid index lists.
+    /// The records that a valid index lists.
     fn sealed(table: Table, tally: Tally, end: u64) -> Records {
         Records { table, tally, end, state: State::Sealed, failed: false, damaged: 0, cut: None }
     }

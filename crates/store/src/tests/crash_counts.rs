@@ -244,7 +244,7 @@ fn a_process_whose_workers_come_further_takes_back_a_death_in_a_worker() {
             }
             assert_eq!(device.crash_count(&WORKERS), 0);
             assert!(!device.doubts_workers() && device.worker_pause(CALL) == Duration::ZERO);
-            // It dies of anything else, or is killed.
+            // The process dies of anything else, or is killed.
             stash.flush(LONG);
         }
     }
