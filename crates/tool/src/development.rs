@@ -65,5 +65,5 @@ pub(crate) fn occupant(path: &Path) -> Result<Occupant, ManifestError> {
     Ok(if begins(HEADER) || begins(PKG_CONFIG) { Occupant::Ours } else { Occupant::Foreign })
 }
 
-/// So many bytes of these files are the same in every version: `/* vkstash: ` and `# Filled by `.
+/// The number of first bytes of these files that are the same in every version: `/* vkstash: ` and `# Filled by `.
 const BEGINNING: usize = 12;

@@ -32,7 +32,7 @@ pub(crate) struct Launch {
 pub(crate) enum Event {
     /// A line of an answer.
     Line(String),
-    /// It has ended, or closed its output.
+    /// The worker has ended, or closed its output.
     End,
 }
 

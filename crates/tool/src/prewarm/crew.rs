@@ -121,11 +121,11 @@ struct Slot {
     sent: VecDeque<Task>,
     /// When it began what it does now.
     since: Instant,
-    /// It has said that it began with the first key.
+    /// The worker has said that it began with the first key.
     working: bool,
     /// Keys that it has answered.
     answered: u64,
-    /// It gets no more keys.
+    /// The worker gets no more keys.
     retiring: bool,
     /// Why it was killed.
     killed: Option<Cause>,
@@ -271,7 +271,7 @@ impl<'a> Crew<'a> {
                 true
             }
             Err(error) => {
-                // Those that run go on. If there is none, nothing can be done.
+                // Workers that run go on. If there is none, nothing can be done.
                 if self.slots.is_empty() {
                     for group in 0..self.groups.len() {
                         for phase in [Phase::Make, Phase::Check] {

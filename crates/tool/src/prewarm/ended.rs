@@ -7,7 +7,7 @@ pub(crate) fn wait(pid: u32, limit: Option<Duration>) -> bool {
     // SAFETY: the system call takes two numbers, and gives a descriptor that nothing else uses.
     let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) } as libc::c_int;
     if descriptor < 0 {
-        // It has ended, or the kernel cannot tell.
+        // The process has ended, or the kernel cannot tell.
         return true;
     }
     let began = Instant::now();

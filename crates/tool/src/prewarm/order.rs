@@ -17,7 +17,7 @@ const USUAL: u64 = 1000;
 /// One recipe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Task {
-    /// Its key.
+    /// The recipe's key.
     pub(crate) key: Key,
     /// What making it takes, in microseconds, as far as that can be told.
     pub(crate) cost: u64,
@@ -37,7 +37,7 @@ pub(crate) struct Task {
 }
 
 impl Task {
-    /// One that is to be made.
+    /// A pipeline that is to be made.
     pub(crate) fn new(key: Key, cost: u64) -> Task {
         Task {
             key,
