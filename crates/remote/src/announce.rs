@@ -1,9 +1,9 @@
-//! Pushes, and whoever removes segments, at the same time.
+//! Pushes and removals of segments at the same time.
 //!
-//! A push relies on segments that no manifest names yet. It announces their digests, and then looks whether somebody is
-//! removing segments; whoever removes says so, and then looks for announcements. So one of the two sees the other: the
-//! push waits, or its segments stay. That needs a store whose lists are up to date. What is left of those that were
-//! killed expires by the store's clock.
+//! A push relies on segments that no manifest names yet. It announces their digests, and then looks whether a removal
+//! is under way; a removal announces itself first, and then looks for announcements of pushes. So one of the two sees
+//! the other: the push waits, or its segments stay. That needs a store whose lists are up to date. Announcements of
+//! processes that were killed expire by the store's clock.
 
 use std::collections::BTreeSet;
 use std::pin::pin;

@@ -568,8 +568,8 @@ impl Bucket {
     pub(crate) async fn lock(&self) -> Result<Option<File>, BucketError> {
         let Some(folder) = &self.local else { return Ok(None) };
         let path = folder.join(".lock");
-        // NFS gives exclusive locks only to descriptors that can write. Elsewhere reading is enough: whoever may read
-        // the folder may wait for those who write there.
+        // NFS gives exclusive locks only to descriptors that can write. Elsewhere reading is enough: a user who may
+        // read the folder may wait for the processes that write there.
         let opened = match File::options().read(true).append(true).open(&path) {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => File::open(&path),
             opened => opened,

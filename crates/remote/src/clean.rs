@@ -25,7 +25,7 @@ const MOST_LISTED: usize = 1_000_000;
 
 /// What is removed.
 pub struct Request {
-    /// Only what was written so many seconds ago, by the store's clock.
+    /// Only segments that were written at least this number of seconds ago, by the store's clock, are removed.
     pub older_than: u64,
     /// False: it is only counted.
     pub removes: bool,
@@ -163,7 +163,7 @@ async fn segments(bucket: &Bucket) -> Result<Vec<Stored>, CleanError> {
     Ok(listed.into_iter().filter_map(of).collect())
 }
 
-/// The segments that manifests name, whoever has signed them.
+/// The segments that manifests name, with any signature.
 async fn named(bucket: &Bucket, signer: &Signer, needs_some: bool) -> Result<BTreeSet<Digest>, CleanError> {
     let own = Trust {
         signers: vec![trust::Signer {

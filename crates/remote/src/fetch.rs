@@ -50,8 +50,8 @@ pub enum FetchError {
 /// Copies the segment at that place into `folder`, where a part of it may be already. Returns the file's name: its
 /// content is that of which the name is the digest, and nothing else is known of it.
 ///
-/// A download that is given up may still be writing what it has received. The file is locked by whoever writes it, so
-/// that what was hashed is what is in the file.
+/// A download that is given up may still be writing what it has received. The process that writes the file locks it,
+/// so that the bytes that were hashed are those in the file.
 pub(crate) async fn fetch(
     bucket: &Bucket,
     place: &Place,

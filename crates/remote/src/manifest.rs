@@ -11,7 +11,7 @@ use crate::names::{self, Digest, Target};
 
 /// The longest manifest, in bytes.
 pub const LONGEST: u64 = 1 << 20;
-/// The most segments in one.
+/// The most segments in one manifest.
 pub const MOST_SEGMENTS: usize = 4096;
 /// The largest segment.
 pub const LARGEST_SEGMENT: u64 = 1_250 << 20;
@@ -59,7 +59,7 @@ pub enum Content {
 pub struct Manifest {
     /// The folder of the application.
     pub application: String,
-    /// The device. None: for whoever has no manifest of its own.
+    /// The device. None: the manifest is for devices that have none of their own.
     pub device: Option<DeviceHeader>,
     /// Grows with each publication.
     pub counter: u64,

@@ -28,7 +28,7 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// At most so many. None: as many as there are.
+    /// At most this number of bytes a second. None: no limit.
     pub fn new(per_second: Option<u64>) -> Rate {
         Rate { per_second: per_second.filter(|&rate| rate > 0), next: Mutex::new(None) }
     }

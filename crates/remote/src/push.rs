@@ -356,7 +356,7 @@ impl Push<'_> {
         Revocations::decode(self.trust.verify(&bytes, application).ok()?.0, application).ok()
     }
 
-    /// The counter of the manifest that this machine has accepted, whoever has signed it.
+    /// The counter of the manifest that this machine has accepted, with any signature.
     fn saved_counter(&self, application: &str, target: &Target) -> Option<u64> {
         let (bytes, _) = self.home.saved(application, target.name(), manifest::LONGEST)?;
         let envelope = Envelope::decode(&bytes).ok()?;
@@ -473,7 +473,8 @@ impl Push<'_> {
                 }
                 _ => {}
             }
-            // A store may show an old one to whoever knows no newer one. Somebody who replaces it has decided.
+            // A store may show an old manifest to a machine that knows no newer one. With --replace the user has
+            // decided.
             if manifest.expires < self.request.now && !self.request.replace {
                 return Err(PushError::Expired);
             }
@@ -589,8 +590,8 @@ impl Push<'_> {
     ) -> Result<(), PushError> {
         let target = addition.device.map_or(Target::Portable, |header| Target::Device(header.short_digest()));
         for _ in 0..ATTEMPTS {
-            // Every device gets all portable segments. Their manifest is read after that of the device: whoever changed
-            // the latter has changed the former before.
+            // Every device gets all portable segments. Their manifest is read after that of the device: a push changes
+            // the manifest of portable segments first.
             let portable = match addition.device {
                 Some(_) => self.published(addition.application, &Target::Portable).await?.manifest,
                 None => None,

@@ -17,7 +17,7 @@ use crate::manifest::Content;
 
 /// The longest file.
 const LONGEST: u64 = 64 << 10;
-/// The most signers.
+/// The most signers in one file.
 const MOST: usize = 64;
 
 /// Why a file with signers is refused.

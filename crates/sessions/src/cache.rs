@@ -261,7 +261,7 @@ impl Cache {
         self.deletes.store(true, Ordering::Relaxed);
     }
 
-    /// The last session of this process is gone: closes the files, whoever still has a session.
+    /// The last session of this process is gone: closes the files, even if other processes have sessions.
     pub(crate) fn close(&self) {
         if !self.is_ours() {
             return;

@@ -12,7 +12,7 @@ use crate::patience::Patience;
 /// What a byte of the lock file protects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Byte {
-    /// Locked shared by whoever has the cache open.
+    /// Locked shared by each process that has the cache open.
     Open = 0,
     /// Locked while a process opens or closes the cache.
     Opening = 1,

@@ -487,8 +487,8 @@ fn is_new(line: &str) -> bool {
     !SAID.iter().find_map(said_before).unwrap_or(false)
 }
 
-/// Complaints as a log line has them: the first few. A pipe that nobody reads takes 64 KiB, and then holds up whoever
-/// writes to it.
+/// Complaints as a log line has them: the first few. A pipe that nobody reads takes 64 KiB, and then holds up the
+/// process that writes to it.
 fn in_a_line(complaints: &[String]) -> String {
     const SAID: usize = 3;
     let (said, more) = complaints.split_at(complaints.len().min(SAID));

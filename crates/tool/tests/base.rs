@@ -166,7 +166,7 @@ fn bases_of_any_name_are_listed_added_and_removed() {
     };
     let told = of_list(&sandbox, &["list".as_ref()]);
     assert_eq!((text(&told.stdout), told.stderr.is_empty()), (&*lines(&shown), true), "{told:?}");
-    // The layer reads the same.
+    // The layer reads the same list of bases.
     let (settings, complaints) = vkstash_store::settings::read(&sandbox.path("stash"), None).unwrap();
     let paths: Vec<_> =
         names.iter().map(|name| sandbox.folder.path().join(OsStr::from_bytes(name))).collect();

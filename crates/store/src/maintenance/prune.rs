@@ -19,7 +19,7 @@ pub struct Request<'a> {
     pub application: &'a str,
     /// What was used at this time or later stays, in Unix milliseconds.
     pub used_before: u64,
-    /// Nothing is removed; the answer is the same.
+    /// Nothing is removed; the answer is that of a removal.
     pub is_dry_run: bool,
 }
 

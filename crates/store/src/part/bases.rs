@@ -12,8 +12,8 @@ use crate::part::read_only::ReadOnlyPart;
 use crate::part::read_only_parts::{Candidate, Lister, ReadOnlyParts};
 use crate::part::tallies::Tallies;
 
-/// Whether a base's records of that kind count. What a driver did on the machine of whoever made the base, and when a
-/// program ran there, says nothing here. Crash counts count for the base's own artifacts
+/// Whether a base's records of that kind count. What a driver did on the machine where the base was made, and when a
+/// program ran there, says nothing about this machine. Crash counts count for the base's own artifacts
 /// ([`ReadOnlyPart::read_artifact`]).
 fn counts(kind: Kind) -> bool {
     match kind {

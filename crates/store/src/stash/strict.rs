@@ -2,8 +2,8 @@
 //!
 //! A segment of this machine may be damaged, and what is left of it is used. One that comes from elsewhere is taken
 //! whole or not at all: it is sealed, its index lists every record of the file and nothing else, and every record is
-//! whole. So whoever looks at all records has seen everything that a reader will ever find, whether or not the file is
-//! damaged later.
+//! whole. So a process that looks at all records has seen everything that a reader will ever find, whether or not the
+//! file is damaged later.
 
 use std::io;
 use std::path::Path;

@@ -22,7 +22,7 @@ const AT_ONCE: usize = 16;
 const ENOUGH: u64 = 10_000;
 /// A worker more is started for so many waiting keys, or for so many microseconds of work: it takes some time to start.
 const WORTH_A_WORKER: (usize, u64) = (2, 100_000);
-/// And for so many keys that wait for the check.
+/// A worker more is started for this number of keys that wait for the check, too.
 const WORTH_A_CHECK: usize = 32;
 /// What a check costs, in microseconds.
 const CHECK: u64 = 200;

@@ -17,7 +17,7 @@ use super::plan::{Group, Plan};
 
 /// How long the program may take to end.
 const TO_END: Duration = Duration::from_secs(60);
-/// After this time the rest is left to the next run: whoever waits for all processes of a program waits no longer.
+/// After this time the rest is left to the next run: launchers that wait for all processes of a program wait no longer.
 const MOST: Duration = Duration::from_secs(60);
 /// How long it may take to write what was tried.
 const PATIENCE: Duration = Duration::from_secs(10);
