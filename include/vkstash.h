@@ -191,8 +191,9 @@ typedef struct VkstashModuleIdentifier {
  *
  * adapter is needed with VKSTASH_SESSION_FLAG_DRIVER_VERSIONED, and may be NULL otherwise. application_name is
  * VkApplicationInfo::pApplicationName of the program, or NULL: the caches of a program are in its stash, whose folder
- * VKSTASH_DIR names as for the layer. Sessions of one process with the same identifier share one cache, which lies where
- * the first one has opened it, and may become as large as the largest of their maximums. *session is 0 after an error. */
+ * VKSTASH_DIR names as for the layer. Sessions of one process with the same identifier share one cache, which lies
+ * where the first one has opened it, and may become as large as the largest of their maximums. *session is 0 after an
+ * error. */
 VkstashResult vkstash_create_session(
     const VkstashSessionDesc *desc,
     const VkstashAdapter *adapter,
@@ -236,11 +237,11 @@ VkstashResult vkstash_destroy_session(
 /* Changes what caches do in this process: control is a combination of VKSTASH_CACHE_CONTROL_..., for each of kinds, a
  * combination of VKSTASH_CACHE_KIND_...
  *
- * DISABLE and ENABLE exclude each other, and at least one control is needed. ENABLE ends what DISABLE began, and not what
- * the user has disabled in the settings. CLEAR means the stash of the program that application_name names as in
- * vkstash_create_session, and all sessions of this process; VKSTASH_ERROR_NOT_CURRENTLY_AVAILABLE after CLEAR says that
- * other running programs still write to some of it, which stays. For the driver's own cache all controls are hints: DISABLE
- * counts for devices that are created afterwards, if their driver can be told, and CLEAR does nothing.
+ * DISABLE and ENABLE exclude each other, and at least one control is needed. ENABLE ends what DISABLE began, and not
+ * what the user has disabled in the settings. CLEAR means the stash of the program that application_name names as in
+ * vkstash_create_session, and all sessions of this process; VKSTASH_ERROR_NOT_CURRENTLY_AVAILABLE after CLEAR says
+ * that other running programs still write to some of it, which stays. For the driver's own cache all controls are
+ * hints: DISABLE counts for devices that are created afterwards, if their driver can be told, and CLEAR does nothing.
  *
  * Only in developer mode (VKSTASH_DEVELOPER_MODE=1, or the setting); otherwise the answer is
  * VKSTASH_ERROR_NOT_CURRENTLY_AVAILABLE, and nothing is done. */
@@ -256,10 +257,11 @@ VkstashResult vkstash_get_cache_support(
     const VkstashAdapter *adapter,
     uint32_t *support);
 
-/* Counts what this process has created so far. What is counted depends on kind, which is one of VKSTASH_CACHE_KIND_...:
- * pipelines (IMPLICIT_FOR_DRIVER) and shader modules (IMPLICIT_CONVERSIONS) on all devices that were created with the
- * layer, and values that sessions were asked for (APPLICATION_MANAGED), where a find for the size alone counts if there is
- * none. What drivers keep themselves nobody counts: the answer is VKSTASH_ERROR_NOT_SUPPORTED. */
+/* Counts what this process has created so far. What is counted depends on kind, which is one of
+ * VKSTASH_CACHE_KIND_...: pipelines (IMPLICIT_FOR_DRIVER) and shader modules (IMPLICIT_CONVERSIONS) on all devices
+ * that were created with the layer, and values that sessions were asked for (APPLICATION_MANAGED), where a find for
+ * the size alone counts if there is none. What drivers keep themselves nobody counts: the answer is
+ * VKSTASH_ERROR_NOT_SUPPORTED. */
 VkstashResult vkstash_get_cache_statistics(
     uint32_t kind,
     VkstashCacheStatistics *statistics);
@@ -267,9 +269,10 @@ VkstashResult vkstash_get_cache_statistics(
 /* Sets what background work may do in this process, and says what becomes of the measurements so far.
  *
  * mode is VKSTASH_BACKGROUND_MODE_..., action VKSTASH_MEASUREMENTS_ACTION_... With one of the two actions COMMIT,
- * completion_event may be a descriptor, for instance of an eventfd: the number 1 is written to it, as 8 bytes, when all
- * tasks of the commit have been run or cancelled. Otherwise it must be -1. The descriptor is copied. Unless it is NULL,
- * *further_measurements_desired becomes 1 if running the workload again would show something new, and 0 otherwise.
+ * completion_event may be a descriptor, for instance of an eventfd: the number 1 is written to it, as 8 bytes, when
+ * all tasks of the commit have been run or cancelled. Otherwise it must be -1. The descriptor is copied. Unless it is
+ * NULL, *further_measurements_desired becomes 1 if running the workload again would show something new, and 0
+ * otherwise.
  *
  * The modes DISABLED and PROFILING and the action COMMIT_HIGH_PRIORITY need developer mode; without it the answer is
  * VKSTASH_ERROR_NOT_CURRENTLY_AVAILABLE, and nothing is changed. What the user has set (VKSTASH_BACKGROUND, vkstash
@@ -282,8 +285,8 @@ VkstashResult vkstash_set_background_mode(
 
 /* Says which identifier the layer gives a shader module with these flags and this code, without a device: what
  * vkGetShaderModuleCreateInfoIdentifierEXT gives on a device with the layer's identifiers, that is on one whose
- * shaderModuleIdentifierAlgorithmUUID is algorithm_uuid. code_size is in bytes, as in VkShaderModuleCreateInfo. What does
- * not begin as SPIR-V is an invalid argument. */
+ * shaderModuleIdentifierAlgorithmUUID is algorithm_uuid. code_size is in bytes, as in VkShaderModuleCreateInfo. What
+ * does not begin as SPIR-V is an invalid argument. */
 VkstashResult vkstash_get_module_identifier(
     uint32_t flags,
     const uint32_t *code,

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Fills ./corpus with real compute shaders: the SPIR-V modules of a published npm package. The repository does not contain
-# them, because others own them. Quick if they are already there.
+# Fills ./corpus with real compute shaders: the SPIR-V modules of a published npm package. The repository does not
+# contain them, because others own them. Quick if they are already there.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"

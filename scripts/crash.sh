@@ -3,8 +3,8 @@
 #
 #   scripts/crash.sh [kills]         2000 by default, about twenty each second
 #
-# It prints how many records the writers had reported as written, how many of these records are lost, wrong or damaged, and
-# how many stale files no process removes. All numbers except the first must be 0.
+# It prints how many records the writers had reported as written, how many of these records are lost, wrong or damaged,
+# and how many stale files no process removes. All numbers except the first must be 0.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

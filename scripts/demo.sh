@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Shows what vkstash does, on this machine, with real shaders and a real driver: installs what is missing, builds, fetches the
-# shaders, prints the times beside those of the driver's own caches, and runs a program twice with the stash.
+# Shows what vkstash does, on this machine, with real shaders and a real driver: installs what is missing, builds,
+# fetches the shaders, prints the times beside those of the driver's own caches, and runs a program twice with the
+# stash.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -25,7 +26,8 @@ say "the same pipelines in each way"
 for run in "first run, nothing recorded yet" "second run"; do
     # The first run has filled the driver's disk cache too, and on a busy machine that may be asked first.
     say "$run: VKSTASH_ASK_FIRST=stash vkstash run -- vkstash-corpus"
-    VKSTASH_ASK_FIRST=stash "$binaries/vkstash" run --dir "$stash/stash" -- "$binaries/vkstash-corpus" --modules "$repository/corpus" "$@"
+    VKSTASH_ASK_FIRST=stash "$binaries/vkstash" run --dir "$stash/stash" -- \
+        "$binaries/vkstash-corpus" --modules "$repository/corpus" "$@"
 done
 say "what the stash did: vkstash stats"
 "$binaries/vkstash" stats --dir "$stash/stash"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The store's long run: damaged, truncated and forged files and archives, killed writers, and failing file operations, with new
-# seeds in each round.
+# The store's long run: damaged, truncated and forged files and archives, killed writers, and failing file operations,
+# with new seeds in each round.
 #
 #   scripts/fuzz.sh [minutes]        60 by default; prints each failure with its seed, and continues
 set -euo pipefail
@@ -15,7 +15,8 @@ cargo test -p vkstash-store -p vkstash-tool --no-run
 
 round() {
     local package=$1 test=$2 seeds=$3
-    if ! VKSTASH_TEST_FIRST_SEED=$seed VKSTASH_TEST_SEEDS=$seeds cargo test --quiet -p "$package" "$test" -- --nocapture >"$log" 2>&1; then
+    if ! VKSTASH_TEST_FIRST_SEED=$seed VKSTASH_TEST_SEEDS=$seeds cargo test --quiet -p "$package" \
+        "$test" -- --nocapture >"$log" 2>&1; then
         failed=$((failed + 1))
         echo "FAILED: VKSTASH_TEST_FIRST_SEED=$seed VKSTASH_TEST_SEEDS=$seeds cargo test -p $package $test"
         grep -A3 panicked "$log" || tail -n 20 "$log"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Builds the layer for 32-bit programs and runs the tests in 32 bits, through a 32-bit loader and 32-bit drivers.
 #
-# The loader and the drivers are unpacked from the distribution's packages into a folder, and not installed. The script installs
-# the 32-bit part of a C compiler (gcc-multilib) and, with rustup, Rust's standard library for that target.
-# It leaves out suites that start 64-bit programs, and suites that need an installed loader or driver.
+# The loader and the drivers are unpacked from the distribution's packages into a folder, and not installed. The script
+# installs the 32-bit part of a C compiler (gcc-multilib) and, with rustup, Rust's standard library for that target. It
+# leaves out suites that start 64-bit programs, and suites that need an installed loader or driver.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Builds the driver for the suite layer-tests/tests/khronos.rs: layer-tests/khronos/driver.cpp and the test driver of the Khronos
-# loader's own tests. The source is the distribution's source package of the installed loader. Needs no root. Quick if the driver
-# is already built.
+# Builds the driver for the suite layer-tests/tests/khronos.rs: layer-tests/khronos/driver.cpp and the test driver of
+# the Khronos loader's own tests. The source is the distribution's source package of the installed loader. Needs no
+# root. Quick if the driver is already built.
 #
 # VKSTASH_LOADER_SOURCE names a folder with the loader's source, which replaces the package.
 #
@@ -20,8 +20,8 @@ cannot() {
     exit 3
 }
 
-# The source of the installed loader; if it is no longer available, the source of the loader in the stable release: the driver
-# works with every loader.
+# The source of the installed loader; if it is no longer available, the source of the loader in the stable release: the
+# driver works with every loader.
 fetch() {
     local version=$1
     have apt-get || cannot "no apt-get here to fetch the loader's source with"

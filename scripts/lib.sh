@@ -19,8 +19,8 @@ version_at_least() { [ "$(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n 1)" = 
 # Where Cargo puts what it builds.
 target_folder() { printf '%s\n' "${CARGO_TARGET_DIR:-$repository/target}"; }
 
-# virtual_environment FOLDER: makes a virtual environment of Python where there is none, and sets `pip`, the command that installs
-# packages into it: the machine's pip if it has one that can, because to install another one takes 7 s.
+# virtual_environment FOLDER: makes a virtual environment of Python where there is none, and sets `pip`, the command
+# that installs packages into it: the machine's pip if it has one that can, because to install another one takes 7 s.
 pip=()
 virtual_environment() {
     [ -x "$1/bin/python" ] || python3 -m venv --clear --without-pip "$1" || return
@@ -62,10 +62,10 @@ may_install() { have apt-get && { [ "${#as_root[@]}" = 0 ] || have sudo; }; }
 
 installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
 
-# fetch_source_package NAME VERSION FOLDER [SUITE]: downloads upstream's archives of the distribution's source package into FOLDER;
-# with SUITE the version of this other suite of the distribution. The entries for source packages are derived from the machine's
-# entries for binary packages and stand in separate lists: the machine's apt configuration stays unchanged, and the function needs
-# no root. Fails if the package is not available.
+# fetch_source_package NAME VERSION FOLDER [SUITE]: downloads upstream's archives of the distribution's source package
+# into FOLDER; with SUITE the version of this other suite of the distribution. The entries for source packages are
+# derived from the machine's entries for binary packages and stand in separate lists: the machine's apt configuration
+# stays unchanged, and the function needs no root. Fails if the package is not available.
 fetch_source_package() {
     local name=$1 version=$2 folder=$3 suite=${4:-} apt file entries wanted=$1
     [ -n "$suite" ] || wanted=$name=$version
@@ -107,7 +107,10 @@ in_suite() {
     codename=$(. /etc/os-release && printf '%s' "${VERSION_CODENAME:-}")
     case $file in
     *.list) sed -n -i -E "s/^(deb-src .*[[:space:]])$codename([[:space:]])/\1$suite\2/p" "$file" ;;
-    *) sed -i -E "s/^(Suites:).*[[:space:]]$codename([[:space:]].*|)\$/\1 $suite/I; t; s/^(Suites:).*/\1 $suite-none/I" "$file" ;;
+    *)
+        sed -i -E -e "s/^(Suites:).*[[:space:]]$codename([[:space:]].*|)\$/\1 $suite/I; t" \
+            -e "s/^(Suites:).*/\1 $suite-none/I" "$file"
+        ;;
     esac
 }
 
@@ -144,8 +147,8 @@ prepare_measurements() {
 
 # --- drivers ----------------------------------------------------------------------------------------------
 
-# RADV's null device (RADV_FORCE_FAMILY without a GPU) returns cache data and binaries since the first of these Mesa versions; the
-# second version no longer has the null device.
+# RADV's null device (RADV_FORCE_FAMILY without a GPU) returns cache data and binaries since the first of these Mesa
+# versions; the second version no longer has the null device.
 mesa_with_null_device=24.3 mesa_without_null_device=26.2
 mesa_has_null_device() {
     local mesa
@@ -154,8 +157,8 @@ mesa_has_null_device() {
         dpkg --compare-versions "$mesa" lt "$mesa_without_null_device"
 }
 
-# Sets the environment for the driver of demonstrations and benchmarks: the machine's own GPU if there is one, otherwise RADV's
-# null device, which compiles without a GPU.
+# Sets the environment for the driver of demonstrations and benchmarks: the machine's own GPU if there is one, otherwise
+# RADV's null device, which compiles without a GPU.
 choose_driver() {
     if [ -n "${VK_DRIVER_FILES:-}${VK_ICD_FILENAMES:-}" ]; then
         say "driver: as VK_DRIVER_FILES or VK_ICD_FILENAMES says"

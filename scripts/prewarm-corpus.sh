@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# prewarm-corpus.sh [JOBS...]: `vkstash prewarm` of real shaders of which one hangs a real compiler and another one crashes it.
-# The driver is RADV's null device. The recipes are recorded on the programmable driver, which compiles nothing, and imported.
-# Checks that the command names both modules, and that a program is served all others afterwards; prints for each number of jobs
-# (default: the command's own default, and 2) how long it took and how busy its workers kept the processors.
+# prewarm-corpus.sh [JOBS...]: `vkstash prewarm` of real shaders of which one hangs a real compiler and another one
+# crashes it. The driver is RADV's null device. The recipes are recorded on the programmable driver, which compiles
+# nothing, and imported. Checks that the command names both modules, and that a program is served all others afterwards;
+# prints for each number of jobs (default: the command's own default, and 2) how long it took and how busy its workers
+# kept the processors.
 #
-# Needs a build and the corpus (scripts/corpus.sh). VKSTASH_BUILT: the folder of the build, target/release. VKSTASH_MAX_BYTES: the
-# longest module, 32000. VKSTASH_TIMEOUT: seconds after which a compile counts as hanging, 5; RADV needs two minutes for the
-# module that hangs. Other work on the machine lowers the figure: `chrt -f 10` in front keeps it out where that is allowed, but for
-# the 5 % of the time that the kernel keeps for others.
+# Needs a build and the corpus (scripts/corpus.sh). VKSTASH_BUILT: the folder of the build, target/release.
+# VKSTASH_MAX_BYTES: the longest module, 32000. VKSTASH_TIMEOUT: seconds after which a compile counts as hanging, 5;
+# RADV needs two minutes for the module that hangs. Other work on the machine lowers the figure: `chrt -f 10` in front
+# keeps it out where that is allowed, but for the 5 % of the time that the kernel keeps for others.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -16,7 +17,8 @@ cd "$repository"
 built=${VKSTASH_BUILT:-$(target_folder)/release}
 longest=${VKSTASH_MAX_BYTES:-32000}
 timeout=${VKSTASH_TIMEOUT:-5}
-[ -x "$built/vkstash-corpus" ] || fail "no vkstash-corpus in $built: cargo build --release --workspace, or VKSTASH_BUILT"
+[ -x "$built/vkstash-corpus" ] ||
+    fail "no vkstash-corpus in $built: cargo build --release --workspace, or VKSTASH_BUILT"
 [ -s corpus/index.tsv ] || fail "no corpus: run scripts/corpus.sh"
 mesa_has_null_device || fail "this Mesa has no RADV null device"
 folder=$(mktemp -d)
@@ -79,9 +81,11 @@ json.dump(names, open(f"{folder}/names.json", "w"))
 PYTHON
 
 export HOME=$folder/home XDG_DATA_HOME=$folder/home/data XDG_CACHE_HOME=$folder/home/cache
-export VKSTASH_LIBRARY=$built/libVkLayer_vkstash.so RADV_FORCE_FAMILY=navi21 NODEVICE_SELECT=1 MESA_SHADER_CACHE_DISABLE=1
+export VKSTASH_LIBRARY=$built/libVkLayer_vkstash.so
+export RADV_FORCE_FAMILY=navi21 NODEVICE_SELECT=1 MESA_SHADER_CACHE_DISABLE=1
 mkdir -p "$HOME"
-echo "{\"file_format_version\":\"1.0.0\",\"ICD\":{\"library_path\":\"$built/libvkstash_test_icd.so\",\"api_version\":\"1.3.0\"}}" \
+library=$built/libvkstash_test_icd.so
+echo "{\"file_format_version\":\"1.0.0\",\"ICD\":{\"library_path\":\"$library\",\"api_version\":\"1.3.0\"}}" \
     >"$folder/test_icd.json"
 radv=$(find /usr/share/vulkan/icd.d -name 'radeon_icd*.json' ! -name '*i686*' | head -n 1)
 # on DRIVER STASH COMMAND...
@@ -89,7 +93,8 @@ on() { VK_DRIVER_FILES=$1 VK_ICD_FILENAMES=$1 VKSTASH_DIR=$2 "${@:3}"; }
 client=("$built/vkstash-corpus" --keep-slow --max-bytes 1000000000)
 
 on "$folder/test_icd.json" "$folder/recorded" env VKSTASH_END_MS=60000 \
-    "$built/vkstash" run -- "${client[@]}" --modules "$folder/all" >/dev/null 2>"$folder/log" || fail "$(tail -n 3 "$folder/log")"
+    "$built/vkstash" run -- "${client[@]}" --modules "$folder/all" >/dev/null 2>"$folder/log" ||
+    fail "$(tail -n 3 "$folder/log")"
 VKSTASH_DIR=$folder/recorded "$built/vkstash" export --portable "$folder/recorded.tar" >/dev/null
 
 failed=no
@@ -102,7 +107,8 @@ for jobs; do
     on "$radv" "$stash" "$built/vkstash" prewarm --all --every-device --json --timeout "$timeout" "${number[@]}" \
         >"$folder/report.json" 2>"$folder/log" || true
     # What the program is served then, by the layer's own count.
-    on "$radv" "$stash" env VKSTASH_BACKGROUND_WORKERS=0 "$built/vkstash" run -- "${client[@]}" --modules "$folder/good" \
+    on "$radv" "$stash" env VKSTASH_BACKGROUND_WORKERS=0 \
+        "$built/vkstash" run -- "${client[@]}" --modules "$folder/good" \
         >"$folder/client" 2>"$folder/served"
     python3 - "$folder" "$jobs" <<'PYTHON' || failed=yes
 import json, re, sys

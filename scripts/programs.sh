@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Fetches the real programs that layer-tests/tests/programs.rs runs: from the distribution, npm, PyPI and crates.io, in fixed
-# versions where the distribution does not fix them. They go to the folder "programs" in Cargo's target folder, together with a
-# library built from Mesa's source that lets RADV run them without a GPU. The script prints which programs are not available here,
-# and writes their names to a file, so that the suite leaves them out. Quick if everything is there.
+# Fetches the real programs that layer-tests/tests/programs.rs runs: from the distribution, npm, PyPI and crates.io, in
+# fixed versions where the distribution does not fix them. They go to the folder "programs" in Cargo's target folder,
+# together with a library built from Mesa's source that lets RADV run them without a GPU. The script prints which
+# programs are not available here, and writes their names to a file, so that the suite leaves them out. Quick if
+# everything is there.
 #
 # With --fetched: neither what is compiled, nor the largest packages.
 # With --table: runs every program several times with and without the layer, and writes docs/programs.md.
@@ -62,7 +63,11 @@ from_package vkd3d vkd3d-demos vkd3d-triangle
 from_package mpv mpv mpv
 from_package vkcube vulkan-tools vkcube
 from_package qt qml-qt6 /usr/lib/qt6/bin/qml
-if have glxgears; then version zink "$(installed_version libgl1-mesa-dri)"; else skip zink "no package mesa-utils here"; fi
+if have glxgears; then
+    version zink "$(installed_version libgl1-mesa-dri)"
+else
+    skip zink "no package mesa-utils here"
+fi
 gtk=$(installed_version libgtk-4-bin)
 if has_gtk "$gtk"; then
     from_package gtk libgtk-4-bin gtk4-rendernode-tool
@@ -184,8 +189,8 @@ packaged_shim() {
     [ "$(installed_version "$package")" = "$wanted" ] && dpkg -L "$package" | grep '/libamdgpu_noop_drm_shim\.so$'
 }
 
-# If there is no such package: one compiler call for upstream's DRM shim and the Mesa utilities that it uses. Mesa's build would
-# need libdrm's headers for the numbers of four buses; this call defines the numbers instead.
+# If there is no such package: one compiler call for upstream's DRM shim and the Mesa utilities that it uses. Mesa's
+# build would need libdrm's headers for the numbers of four buses; this call defines the numbers instead.
 compile_shim() {
     local source=$1 util
     util=$(printf "$source/src/util/%s.c " hash_table set ralloc anon_file u_debug log simple_mtx os_misc \

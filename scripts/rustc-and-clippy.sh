@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# For Cargo's RUSTC_WORKSPACE_WRAPPER: checks a crate of the workspace with Clippy, and then compiles it. `cargo clippy` would check
-# every dependency a second time for its own build (150 of 240 seconds of processor time).
+# For Cargo's RUSTC_WORKSPACE_WRAPPER: checks a crate of the workspace with Clippy, and then compiles it. `cargo clippy`
+# would check every dependency a second time for its own build (150 of 240 seconds of processor time).
 #
 #   rustc-and-clippy.sh RUSTC ARGUMENT...
 #

@@ -45,8 +45,8 @@ fi
 
 # --- Mesa -------------------------------------------------------------------------------------------------
 
-# backports_source FILE...: a deb822 entry for the backports suite, derived from the entry for the main suite in the given files
-# (both formats), so that it has the same mirror and the same key.
+# backports_source FILE...: a deb822 entry for the backports suite, derived from the entry for the main suite in the
+# given files (both formats), so that it has the same mirror and the same key.
 backports_source() {
     awk -v suite="$codename" '
         function give() {
@@ -124,7 +124,8 @@ if ! dpkg --compare-versions "${mesa:-0}" ge "$mesa_wanted" && may_install; then
     elif [ "${ID:-}" = debian ] && [ -n "$codename" ] && add_backports; then
         apt_update
         say "installing a newer Mesa from $codename-backports"
-        apt_install -t "$codename-backports" mesa-vulkan-drivers || say "the installation failed; continuing with Mesa $mesa"
+        apt_install -t "$codename-backports" mesa-vulkan-drivers ||
+            say "the installation failed; continuing with Mesa $mesa"
     fi
     mesa=$(installed_version mesa-vulkan-drivers)
 fi

@@ -2,9 +2,9 @@
 # Compares the store with LMDB, redb, SQLite and one file for each entry: store-bench.sh [OPTIONS OF store-bench run].
 # The values go to store-bench/last.json in Cargo's target folder; the measured stores stand beside it and are removed.
 #
-# --plot as the first option also writes docs/store-bench.md and docs/store-bench.svg. --plot FILE only writes them, from the JSON
-# of an earlier run.
-# --quick is a smoke test that takes seconds. For a million entries: --entries 10000,100000,1000000.
+# --plot as the first option also writes docs/store-bench.md and docs/store-bench.svg. --plot FILE only writes them,
+# from the JSON of an earlier run. --quick is a smoke test that takes seconds. For a million entries: --entries
+# 10000,100000,1000000.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -20,7 +20,8 @@ fi
 rust=$({ cargo --version 2>/dev/null || echo cargo 0; } | awk '{ print $2 }')
 version_at_least "$rust" "$rust_for_redb" || fail "it needs Rust $rust_for_redb, this is $rust"
 
-# A separate build: the layer depends on none of these packages. Not --locked: the layer's dependencies may have changed since.
+# A separate build: the layer depends on none of these packages. Not --locked: the layer's dependencies may have changed
+# since.
 folder=$(target_folder)/store-bench
 say "building (release)"
 cargo build --release --quiet --manifest-path "$repository/layer-tests/store-bench/Cargo.toml" \

@@ -21,11 +21,12 @@ packages_of() {
     [ "$1" = all ] || printf '%s\n' --exclude vkstash-remote-s3
 }
 
-# suites PROFILE FAILED ARGUMENT...: runs the suites with a profile of .config/nextest.toml; writes a line "BINARY TEST" for each
-# test that failed to the file FAILED, and appends the reasons of skipped tests to the file that skipped_file names. More tests at
-# once than processors, because many wait for drivers and threads.
+# suites PROFILE FAILED ARGUMENT...: runs the suites with a profile of .config/nextest.toml; writes a line "BINARY TEST"
+# for each test that failed to the file FAILED, and appends the reasons of skipped tests to the file that skipped_file
+# names. More tests at once than processors, because many wait for drivers and threads.
 #
-# Drivers and the layer write their caches to a new folder: the suites start without caches of the user, and leave no files there.
+# Drivers and the layer write their caches to a new folder: the suites start without caches of the user, and leave no
+# files there.
 skipped_file=
 suites() {
     local profile=$1 failed=$2 name scratch status=0 report packages

@@ -2,12 +2,13 @@
 # All checks that a change must pass. First installs missing packages.
 #
 #   scripts/test.sh          what every change must pass
-#   scripts/test.sh --all    before a release, and at night: also the exhaustive tests, an S3 server, real programs on lavapipe, the
-#                            suites on the layer as the compiler optimises it, the library's size, the oldest Rust, the
-#                            documentation and the dependencies
+#   scripts/test.sh --all    before a release, and at night: also the exhaustive tests, an S3 server, real programs on
+#                            lavapipe, the suites on the layer as the compiler optimises it, the library's size, the
+#                            oldest Rust, the documentation and the dependencies
 #
-# All steps use one build profile (dev): the workspace is compiled once, and the suites run with overflow checks and debug
-# assertions. The last lines say what failed, what passed only when it ran once more (FLAKY), and what was skipped.
+# All steps use one build profile (dev): the workspace is compiled once, and the suites run with overflow checks and
+# debug assertions. The last lines say what failed, what passed only when it ran once more (FLAKY), and what was
+# skipped.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -98,11 +99,12 @@ minimum_rust() {
         skipped "Rust $version" "this is $(rust_version), and the declared minimum is not available here"
         return
     fi
-    env -u RUSTC_WORKSPACE_WRAPPER cargo "+$version" check --workspace --exclude vkstash-remote --exclude vkstash-remote-s3 --all-targets --target-dir "$target/minimum-rust"
+    env -u RUSTC_WORKSPACE_WRAPPER cargo "+$version" check --workspace --exclude vkstash-remote \
+        --exclude vkstash-remote-s3 --all-targets --target-dir "$target/minimum-rust"
 }
 
-# Programs load the library, also in containers: it must not need libraries that may be missing there, and must not export
-# symbols that could replace a program's own symbols.
+# Programs load the library, also in containers: it must not need libraries that may be missing there, and must not
+# export symbols that could replace a program's own symbols.
 library_symbols() {
     local library=$target/debug/libVkLayer_vkstash.so needed exported odd
     [ -e "$library" ] || fail "$library was not built"
@@ -119,7 +121,8 @@ library_symbols() {
         fail "the layer library contains code that only the tool needs"
     fi
     # Programs are linked with what they have in common with the layer (crates/model), and not with the layer.
-    if cargo tree --locked -e normal --prefix none -p vkstash-tool -p vkstash-remote | grep -E '^(vkstash|libloading) '; then
+    if cargo tree --locked -e normal --prefix none -p vkstash-tool -p vkstash-remote |
+        grep -E '^(vkstash|libloading) '; then
         fail "the tool or vkstash-remote is linked with the layer, or with a loader of Vulkan"
     fi
     # What vkstash-remote is made of is in neither the layer nor the tool.
@@ -131,20 +134,21 @@ library_symbols() {
     say "exports: $(tr '\n' ' ' <<<"$exported")"
 }
 
-# This driver comes from the network. If its source is not available, its tests are skipped with a reason, and nothing fails. If the
-# source is available, it must build.
+# This driver comes from the network. If its source is not available, its tests are skipped with a reason, and nothing
+# fails. If the source is available, it must build.
 khronos_test_driver() {
     local status=0
     "$repository/scripts/khronos-icd.sh" || status=$?
     case $status in
     0) khronos_driver=$(realpath "$target")/khronos/libkhronos_test_icd.so ;;
-    3) skipped "the Khronos test driver" "its source is not available here, so layer-tests/tests/khronos.rs is skipped" ;;
+    3) skipped "the Khronos test driver" \
+        "its source is not available here, so layer-tests/tests/khronos.rs is skipped" ;;
     *) fail "the Khronos test driver does not build" ;;
     esac
 }
 
-# Runs the suites. What failed runs once more, alone: a test that passes then is named in the last lines and does not fail the
-# run; it is repaired before anything else is begun.
+# Runs the suites. What failed runs once more, alone: a test that passes then is named in the last lines and does not
+# fail the run; it is repaired before anything else is begun.
 tests() {
     local profile=$1 first=$scratch/failed second=$scratch/failed-again
     suites "$profile" "$first" "${@:2}"
@@ -202,7 +206,9 @@ step "build and lints" build
 step "library" library_symbols
 if [ "$all" = no ]; then
     step "tests" tests "$profile"
-    skipped "exhaustive tests, S3 server, real programs on lavapipe, optimised layer, library size, oldest Rust, documentation, dependencies" "scripts/test.sh --all"
+    left_to_all="exhaustive tests, S3 server, real programs on lavapipe, optimised layer, library size, oldest Rust"
+    left_to_all+=", documentation, dependencies"
+    skipped "$left_to_all" "scripts/test.sh --all"
 else
     step "tests" tests "$profile"
     step "tests of the optimised layer" optimised_layer

@@ -1,8 +1,9 @@
 #!/bin/sh
-# window.sh none|key|term|moving PICTURE PROGRAM...: runs a program in an X server that keeps its screen (640 by 480) in the file
-# PICTURE. With "none" the program ends by itself. Otherwise the script waits until the program shows something, prints a hash of the
-# screen (except with "moving"), and ends the program by the Escape key ("key") or by SIGTERM ("term" and "moving"). The program's
-# exit status goes to PICTURE.status, because xvfb-run returns its own status if the X server ends slowly.
+# window.sh none|key|term|moving PICTURE PROGRAM...: runs a program in an X server that keeps its screen (640 by 480) in
+# the file PICTURE. With "none" the program ends by itself. Otherwise the script waits until the program shows
+# something, prints a hash of the screen (except with "moving"), and ends the program by the Escape key ("key") or by
+# SIGTERM ("term" and "moving"). The program's exit status goes to PICTURE.status, because xvfb-run returns its own
+# status if the X server ends slowly.
 set -u
 end=$1 picture=$2
 shift 2
@@ -35,8 +36,8 @@ if [ "$end" != moving ]; then
     done
     echo "screen: $now"
 fi
-# Records that the layer was loaded, because a killed program without records leaves no report. Not on standard error: Ubuntu's
-# xvfb-run treats that as output.
+# Records that the layer was loaded, because a killed program without records leaves no report. Not on standard error:
+# Ubuntu's xvfb-run treats that as output.
 grep -q libVkLayer_vkstash "/proc/$program/maps" && : >"$picture.layer"
 if [ "$end" = key ]; then xdotool key Escape; else kill -s TERM "$program"; fi
 wait "$program"

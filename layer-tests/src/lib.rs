@@ -14,8 +14,9 @@
 //! - [`translators`] clients with the habits of programs that translate shaders
 //! - [`vulkan`] a small Vulkan client that keeps every result
 //! - [`api`] the C API of the layer in this process
-//! - [`folder`] copies of stashes; [`paths`] the libraries under test; [`waiting`] waiting for threads of the layer; [`corpus`] real compute shaders; [mod@bench] the reports of the client to
-//!   the benchmark; [`report`] the layer's run reports; [`skip`] reports of skipped tests
+//! - [`folder`] copies of stashes; [`paths`] the libraries under test; [`waiting`] waiting for threads of the layer;
+//!   [`corpus`] real compute shaders; [mod@bench] the reports of the client to the benchmark; [`report`] the layer's
+//!   run reports; [`skip`] reports of skipped tests
 //! - [`imports`] the imports of a crate, circles among them, and imports upwards
 //!
 //! The suites are in `tests/`, one concern in a file.

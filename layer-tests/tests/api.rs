@@ -40,8 +40,8 @@ fn c_and_cpp_take_the_header_without_warnings() {
     }
 }
 
-/// Programs of 32 bits use the 32-bit library. Freestanding, because the header needs no C library, of which the machine may
-/// have no 32-bit headers.
+/// Programs of 32 bits use the 32-bit library. Freestanding, because the header needs no C library, of which the
+/// machine may have no 32-bit headers.
 #[test]
 fn c_and_cpp_take_the_header_for_32_bits() {
     let folder = tempfile::tempdir().unwrap();

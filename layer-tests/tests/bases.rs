@@ -126,8 +126,8 @@ fn bases_of_the_settings_are_used_unless_others_may_write_to_the_file() {
     });
 }
 
-/// Mounts the base read-only, where only this thread and those that it starts see that, and does the work. The answer is
-/// null where the machine does not allow it.
+/// Mounts the base read-only, where only this thread and those that it starts see that, and does the work. The answer
+/// is null where the machine does not allow it.
 fn on_a_read_only_file_system(input: &Value) -> Value {
     let base = PathBuf::from(std::env::var_os("VKSTASH_BASE").unwrap());
     let path = CString::new(base.as_os_str().as_bytes()).unwrap();

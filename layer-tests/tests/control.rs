@@ -187,8 +187,8 @@ fn disabled_conversions_are_not_kept() {
     });
 }
 
-/// Creates a pipeline with a cache, which the driver has filled before while nothing was recorded, if the input says so.
-/// Gives the number of pipelines in each cache that was created from data.
+/// Creates a pipeline with a cache, which the driver has filled before while nothing was recorded, if the input says
+/// so. Gives the number of pipelines in each cache that was created from data.
 fn fills_a_cache(input: &Value) -> Value {
     let api = Api::load();
     let instance = Instance::new(&InstanceOptions::default()).unwrap();

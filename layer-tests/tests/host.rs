@@ -117,8 +117,8 @@ fn workers_have_stack_beside_4_mib_of_thread_local_storage() {
     });
 }
 
-/// A program may change its environment while it believes to have no other threads. What drivers read in a worker's call
-/// is theirs.
+/// A program may change its environment while it believes to have no other threads. What drivers read in a worker's
+/// call is theirs.
 #[test]
 fn no_thread_of_the_layer_reads_the_environment() {
     scenario(&[], |scenario| {

@@ -1,5 +1,5 @@
-//! All suites that drive the layer through the real Vulkan loader, in one program: linking one program takes seconds, linking
-//! sixty took minutes. One concern in a file.
+//! All suites that drive the layer through the real Vulkan loader, in one program: linking one program takes seconds,
+//! linking sixty took minutes. One concern in a file.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 mod api;

@@ -1,7 +1,7 @@
 //! Memory that the creation of a shader module costs the program.
 //!
-//! A program of its own, because it defines malloc and its kin, so that allocations of the layer's own library are counted too: by
-//! thread, because the writer copies on its own thread.
+//! A program of its own, because it defines malloc and its kin, so that allocations of the layer's own library are
+//! counted too: by thread, because the writer copies on its own thread.
 #![cfg(target_env = "gnu")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 

@@ -1,5 +1,5 @@
-//! Workers beside the program's calls that must be alone: those that create or destroy an instance or a device, of any in
-//! the process. The programmable driver ends the process where a worker's call overlaps one of them
+//! Workers beside the program's calls that must be alone: those that create or destroy an instance or a device, of any
+//! in the process. The programmable driver ends the process where a worker's call overlaps one of them
 //! (layer-tests/icd/src/overlap.rs), in every suite; here they meet as often as can be had.
 
 use std::sync::Arc;
@@ -155,8 +155,8 @@ fn a_worker_that_hangs_is_waited_for_once_and_its_device_and_instance_stay() {
         let record: Value = serde_json::from_str(&std::fs::read_to_string(record).unwrap()).unwrap();
         let calls = record["calls"].as_array().unwrap();
         let count = |command: &str| calls.iter().filter(|call| call["command"] == command).count();
-        // Two devices are destroyed before the record is taken by vkDestroyInstance of the other instance; the third one
-        // and the first instance are never.
+        // Two devices are destroyed before the record is taken by vkDestroyInstance of the other instance; the third
+        // one and the first instance are never.
         assert_eq!(count("vkDestroyDevice"), 2, "{calls:?}");
         assert_eq!(count("vkDestroyInstance"), 1, "{calls:?}");
     });

@@ -44,8 +44,8 @@ pub fn late(input: &Value) -> Value {
     serde_json::to_value(Done { messages: instance.messages(), ..done }).unwrap()
 }
 
-/// Waits until workers have parked so many pipelines: until they have ended one task for each, and one that finds nothing
-/// more to make. For 0 pipelines workers get a moment.
+/// Waits until workers have parked so many pipelines: until they have ended one task for each, and one that finds
+/// nothing more to make. For 0 pipelines workers get a moment.
 fn until_parked(trace: &Value, count: u64) {
     let trace: PathBuf = serde_json::from_value(trace.clone()).unwrap();
     let tasks = || {
@@ -508,8 +508,8 @@ fn what_the_driver_always_refuses_to_workers_is_passed_by_in_later_runs() {
         assert_eq!([asked(COUNT, 20), asked(COUNT, 20)], [(COUNT, COUNT); 2]);
         assert_eq!(asked(0, 200), (0, 0));
 
-        // The artifacts are as good as before for the program, which makes them again if the driver refuses them. Then they
-        // are others.
+        // The artifacts are as good as before for the program, which makes them again if the driver refuses them. Then
+        // they are others.
         assert_eq!(scenario.run_ok::<Done>("work", &env, &work).reports.sum("served"), COUNT);
         let ignoring = json!({ "ignore_blobs": true, "compile_us": 50_000 });
         let ignoring = env.clone().var("VKSTASH_TEST_ICD", ignoring.to_string());

@@ -43,7 +43,8 @@ fn until_workers_make(driver: &TestDriver, count: u64) {
     });
 }
 
-/// Waits until workers have made everything: they have ended one task for each pipeline, and one that finds nothing more.
+/// Waits until workers have made everything: they have ended one task for each pipeline, and one that finds nothing
+/// more.
 fn until_all_is_made() {
     let trace = std::env::var_os("VKSTASH_TRACE").expect("a traced run");
     until("workers make everything", || waiting::tasks(Path::new(&trace), "park") > COUNT as usize);
@@ -299,7 +300,8 @@ unsafe extern "system" fn free(data: *mut c_void, memory: *mut c_void) {
     unsafe { libc::free(memory) };
 }
 
-/// A program with allocators for instance, device, or neither. Without any it waits for workers, and then does its work.
+/// A program with allocators for instance, device, or neither. Without any it waits for workers, and then does its
+/// work.
 fn with_allocators(input: &Value) -> Value {
     let this: &'static u64 = Box::leak(Box::new(thread()));
     let callbacks = vk::AllocationCallbacks::default()
@@ -345,8 +347,9 @@ fn allocators_of_the_program_are_called_on_its_own_threads() {
     });
 }
 
-/// Creates a device, and ends when workers have come to their end: they have made everything, or leave the driver alone.
-/// In between, the input may have this process killed by a signal: when a worker is in the driver, or when none is.
+/// Creates a device, and ends when workers have come to their end: they have made everything, or leave the driver
+/// alone. In between, the input may have this process killed by a signal: when a worker is in the driver, or when none
+/// is.
 fn idle(input: &Value) -> Value {
     let instance = Instance::new(&InstanceOptions::default()).unwrap();
     let driver = TestDriver::open();

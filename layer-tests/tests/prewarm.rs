@@ -106,7 +106,8 @@ fn after_an_update_of_the_driver_it_is_served_what_only_the_driver_had() {
     });
 }
 
-/// Workers run when nobody else wants to: what they waited for is no time that a program saves. The driver's compile sleeps.
+/// Workers run when nobody else wants to: what they waited for is no time that a program saves. The driver's compile
+/// sleeps.
 #[test]
 fn what_a_worker_has_waited_for_is_not_called_saved() {
     on(Driver::Test(json!({ "compile_us": 300_000 })), |scenario, env| {
@@ -322,8 +323,8 @@ fn spoil(env: &Env, count: usize) -> Vec<String> {
 
 #[test]
 fn an_artifact_that_the_driver_does_not_take_any_more_is_made_again() {
-    // A call that takes a quarter of the recorded compile's time is taken to have used the artifact after all: the compile
-    // is long, so that an interrupted one does not look like that.
+    // A call that takes a quarter of the recorded compile's time is taken to have used the artifact after all: the
+    // compile is long, so that an interrupted one does not look like that.
     on(Driver::Test(json!({ "compile_us": 200_000 })), |scenario, env| {
         let work = marked(6);
         run(scenario, env, &work);

@@ -238,8 +238,8 @@ fn identifiers_are_served_whether_the_driver_or_the_layer_made_them() {
 /// refusal and a record each time.
 #[test]
 fn artifacts_that_a_driver_refuses_three_times_are_no_longer_offered() {
-    // Compiles must take time: a compile that is much faster than the one before, which a busy machine may have delayed,
-    // would look as if the artifact had been useful.
+    // Compiles must take time: a compile that is much faster than the one before, which a busy machine may have
+    // delayed, would look as if the artifact had been useful.
     let stubborn = [json!({ "ignore_blobs": true, "compile_us": 200_000 })];
     on_drivers(&stubborn, |scenario, env, _| {
         let work = Work { count: 2, ..Work::default() };

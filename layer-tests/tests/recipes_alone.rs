@@ -293,8 +293,8 @@ fn compiles_that_leave_nothing_are_recorded_before_the_driver_is_known() {
     });
 }
 
-/// The driver has pipelines on its own disk. Nothing is recorded of them while background work is disabled, which alone can
-/// use it.
+/// The driver has pipelines on its own disk. Nothing is recorded of them while background work is disabled, which alone
+/// can use it.
 #[test]
 fn what_the_driver_had_leaves_its_recipe() {
     scenario(STEPS, |scenario| {

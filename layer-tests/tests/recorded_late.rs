@@ -68,15 +68,15 @@ fn creations(record: &Value) -> Vec<Value> {
     calls.filter(|call| call["command"] == "vkCreateGraphicsPipelines").cloned().collect()
 }
 
-/// Waits until there is no task any more: a worker ends a second after its last one. On a busy machine one that was just
-/// started may not have begun.
+/// Waits until there is no task any more: a worker ends a second after its last one. On a busy machine one that was
+/// just started may not have begun.
 fn until_workers_end() {
     until("workers end", || waiting::unnamed_threads() + waiting::own_workers() == 0);
 }
 
-/// Creates the pipelines, and ends as the input says: "quiet" after workers have recorded everything, "device" and "kill"
-/// while one is in the driver, and otherwise at once. Answers with what the driver was asked for by the program and by
-/// workers.
+/// Creates the pipelines, and ends as the input says: "quiet" after workers have recorded everything, "device" and
+/// "kill" while one is in the driver, and otherwise at once. Answers with what the driver was asked for by the program
+/// and by workers.
 fn program(input: &Value) -> Value {
     let work: Work = serde_json::from_value(input["work"].clone()).unwrap();
     let instance = Instance::new(&InstanceOptions::default()).unwrap();
@@ -421,8 +421,8 @@ fn what_a_driver_refuses_to_workers_twice_is_not_tried_again() {
 }
 
 /// Bursts of calls, each of which begins while a worker is in a driver that creates pipelines on one thread at a time.
-/// Answers with how many calls the program and workers have made, how many of the program's waited for a worker, and how
-/// many of these did not follow a pause.
+/// Answers with how many calls the program and workers have made, how many of the program's waited for a worker, and
+/// how many of these did not follow a pause.
 fn bursts(input: &Value) -> Value {
     let work = pipelines(Caches::Shared);
     let instance = Instance::new(&InstanceOptions::default()).unwrap();

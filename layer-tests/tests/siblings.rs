@@ -1,4 +1,5 @@
-//! A program that enables one more feature than before: pipelines are made of what the stash has of the device without it.
+//! A program that enables one more feature than before: pipelines are made of what the stash has of the device without
+//! it.
 
 use std::process::Command;
 

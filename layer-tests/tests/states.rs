@@ -139,8 +139,8 @@ fn equal_artifacts_are_stored_once_and_every_pipeline_is_served() {
     });
 }
 
-/// Runs the client on the programmable driver with RADV's identity, whose policy is known, and nothing on its disk. Says
-/// how many calls made a pipeline, and how many found nothing.
+/// Runs the client on the programmable driver with RADV's identity, whose policy is known, and nothing on its disk.
+/// Says how many calls made a pipeline, and how many found nothing.
 fn made_and_refused(scenario: &Scenario, stash: &str, arguments: &[&str]) -> [usize; 2] {
     let env = scenario.on(Driver::Test(json!({ "driver_id": 3, "compile_us": 500 }))).unwrap();
     let record = scenario.folder().join("record");

@@ -1,5 +1,5 @@
-//! A small program that translates shaders: sessions keep what it has translated, identifiers let it create pipelines without
-//! the translation. Three runs: cold, warm, and after a new version of the translator.
+//! A small program that translates shaders: sessions keep what it has translated, identifiers let it create pipelines
+//! without the translation. Three runs: cold, warm, and after a new version of the translator.
 
 use std::sync::Arc;
 

@@ -40,9 +40,10 @@ fn action_of(number: u32) -> Option<Action> {
 /// Sets what background work may do in this process, and says what becomes of the measurements so far.
 ///
 /// mode is VKSTASH_BACKGROUND_MODE_..., action VKSTASH_MEASUREMENTS_ACTION_... With one of the two actions COMMIT,
-/// completion_event may be a descriptor, for instance of an eventfd: the number 1 is written to it, as 8 bytes, when all
-/// tasks of the commit have been run or cancelled. Otherwise it must be -1. The descriptor is copied. Unless it is NULL,
-/// *further_measurements_desired becomes 1 if running the workload again would show something new, and 0 otherwise.
+/// completion_event may be a descriptor, for instance of an eventfd: the number 1 is written to it, as 8 bytes, when
+/// all tasks of the commit have been run or cancelled. Otherwise it must be -1. The descriptor is copied. Unless it is
+/// NULL, *further_measurements_desired becomes 1 if running the workload again would show something new, and 0
+/// otherwise.
 ///
 /// The modes DISABLED and PROFILING and the action COMMIT_HIGH_PRIORITY need developer mode; without it the answer is
 /// VKSTASH_ERROR_NOT_CURRENTLY_AVAILABLE, and nothing is changed. What the user has set (VKSTASH_BACKGROUND, vkstash

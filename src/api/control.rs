@@ -38,11 +38,11 @@ pub(super) fn is_developer_mode() -> bool {
 /// Changes what caches do in this process: control is a combination of VKSTASH_CACHE_CONTROL_..., for each of kinds, a
 /// combination of VKSTASH_CACHE_KIND_...
 ///
-/// DISABLE and ENABLE exclude each other, and at least one control is needed. ENABLE ends what DISABLE began, and not what
-/// the user has disabled in the settings. CLEAR means the stash of the program that application_name names as in
-/// vkstash_create_session, and all sessions of this process; VKSTASH_ERROR_NOT_CURRENTLY_AVAILABLE after CLEAR says that
-/// other running programs still write to some of it, which stays. For the driver's own cache all controls are hints: DISABLE
-/// counts for devices that are created afterwards, if their driver can be told, and CLEAR does nothing.
+/// DISABLE and ENABLE exclude each other, and at least one control is needed. ENABLE ends what DISABLE began, and not
+/// what the user has disabled in the settings. CLEAR means the stash of the program that application_name names as in
+/// vkstash_create_session, and all sessions of this process; VKSTASH_ERROR_NOT_CURRENTLY_AVAILABLE after CLEAR says
+/// that other running programs still write to some of it, which stays. For the driver's own cache all controls are
+/// hints: DISABLE counts for devices that are created afterwards, if their driver can be told, and CLEAR does nothing.
 ///
 /// Only in developer mode (VKSTASH_DEVELOPER_MODE=1, or the setting); otherwise the answer is
 /// VKSTASH_ERROR_NOT_CURRENTLY_AVAILABLE, and nothing is done.
@@ -142,10 +142,11 @@ pub unsafe extern "C" fn vkstash_get_cache_support(
     })
 }
 
-/// Counts what this process has created so far. What is counted depends on kind, which is one of VKSTASH_CACHE_KIND_...:
-/// pipelines (IMPLICIT_FOR_DRIVER) and shader modules (IMPLICIT_CONVERSIONS) on all devices that were created with the
-/// layer, and values that sessions were asked for (APPLICATION_MANAGED), where a find for the size alone counts if there is
-/// none. What drivers keep themselves nobody counts: the answer is VKSTASH_ERROR_NOT_SUPPORTED.
+/// Counts what this process has created so far. What is counted depends on kind, which is one of
+/// VKSTASH_CACHE_KIND_...: pipelines (IMPLICIT_FOR_DRIVER) and shader modules (IMPLICIT_CONVERSIONS) on all devices
+/// that were created with the layer, and values that sessions were asked for (APPLICATION_MANAGED), where a find for
+/// the size alone counts if there is none. What drivers keep themselves nobody counts: the answer is
+/// VKSTASH_ERROR_NOT_SUPPORTED.
 ///
 /// # Safety
 /// NULL, or a place for statistics.

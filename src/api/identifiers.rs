@@ -1,5 +1,5 @@
-//! The exported function for identifiers. `include/vkstash.h` is made of this file: the comments of functions are written
-//! for C.
+//! The exported function for identifiers. `include/vkstash.h` is made of this file: the comments of functions are
+//! written for C.
 
 use ash::vk;
 
@@ -12,8 +12,8 @@ const SPIRV: u32 = 0x0723_0203;
 
 /// Says which identifier the layer gives a shader module with these flags and this code, without a device: what
 /// vkGetShaderModuleCreateInfoIdentifierEXT gives on a device with the layer's identifiers, that is on one whose
-/// shaderModuleIdentifierAlgorithmUUID is algorithm_uuid. code_size is in bytes, as in VkShaderModuleCreateInfo. What does
-/// not begin as SPIR-V is an invalid argument.
+/// shaderModuleIdentifierAlgorithmUUID is algorithm_uuid. code_size is in bytes, as in VkShaderModuleCreateInfo. What
+/// does not begin as SPIR-V is an invalid argument.
 ///
 /// # Safety
 /// Each pointer is NULL or points to so many bytes.

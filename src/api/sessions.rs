@@ -37,8 +37,9 @@ pub(super) unsafe fn place(application: Text) -> Option<Place> {
 ///
 /// adapter is needed with VKSTASH_SESSION_FLAG_DRIVER_VERSIONED, and may be NULL otherwise. application_name is
 /// VkApplicationInfo::pApplicationName of the program, or NULL: the caches of a program are in its stash, whose folder
-/// VKSTASH_DIR names as for the layer. Sessions of one process with the same identifier share one cache, which lies where
-/// the first one has opened it, and may become as large as the largest of their maximums. *session is 0 after an error.
+/// VKSTASH_DIR names as for the layer. Sessions of one process with the same identifier share one cache, which lies
+/// where the first one has opened it, and may become as large as the largest of their maximums. *session is 0 after an
+/// error.
 ///
 /// # Safety
 /// Each pointer is NULL or points to what its type says.

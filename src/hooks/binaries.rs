@@ -20,7 +20,7 @@ pub unsafe extern "system" fn create(
     allocator: *const vk::AllocationCallbacks<'_>,
     binaries: *mut api::Handles,
 ) -> vk::Result {
-    // SAFETY: a live device.
+    // SAFETY: the program passes a live device, and destroys it only after this command has returned.
     let Some(device) = (unsafe { live_devices::find(handle) }) else {
         pass!(handle, create_pipeline_binaries(info, allocator, binaries));
     };
@@ -56,12 +56,13 @@ pub unsafe extern "system" fn get_key(
     info: *const PipelineCreateInfo,
     key: *mut api::Key,
 ) -> vk::Result {
-    // SAFETY: a live device.
+    // SAFETY: the program passes a live device, and destroys it only after this command has returned.
     let Some(device) = (unsafe { live_devices::find(handle) }) else {
         pass!(handle, get_pipeline_key(info, key));
     };
     let Some(next) = device.table.get_pipeline_key else { return vk::Result::ERROR_UNKNOWN };
-    // SAFETY: the program's valid arguments.
+    // SAFETY: `info` is NULL or a valid structure, and `key` a place for the result: the program's arguments of this
+    // command, valid until it returns. The create info that the closure gets lives during the call.
     let ask = || unsafe { with_code(&device, info, |info| next(handle, info, key)) };
     guard("vkGetPipelineKeyKHR", ask, || None).unwrap_or(vk::Result::ERROR_UNKNOWN)
 }

@@ -20,7 +20,7 @@ pub unsafe extern "system" fn create(
     allocator: *const vk::AllocationCallbacks<'_>,
     cache: *mut vk::PipelineCache,
 ) -> vk::Result {
-    // SAFETY: a live device.
+    // SAFETY: the program passes a live device, and destroys it only after this command has returned.
     let Some(device) = (unsafe { live_devices::find(handle) }) else {
         pass!(handle, create_pipeline_cache(info, allocator, cache));
     };
@@ -31,7 +31,8 @@ pub unsafe extern "system" fn create(
         // A flag of the feature that the driver lacks (contract 2.6); a cache that locks serves as well.
         below.flags &= !vk::PipelineCacheCreateFlags::EXTERNALLY_SYNCHRONIZED;
     }
-    // SAFETY: the program's valid arguments.
+    // SAFETY: `allocator` and `cache` are the program's arguments of this command, valid until it returns; `below` is
+    // on this stack, and its pointers are those of the program's create info.
     let result = unsafe { next(handle, &below, allocator, cache) };
     if result == vk::Result::SUCCESS {
         // SAFETY: a valid create info, and the driver has written the handle. A chain may change what the data means
@@ -59,7 +60,7 @@ pub unsafe extern "system" fn destroy(
     cache: vk::PipelineCache,
     allocator: *const vk::AllocationCallbacks<'_>,
 ) {
-    // SAFETY: a live device.
+    // SAFETY: the program passes a live device, and destroys it only after this command has returned.
     let Some(device) = (unsafe { live_devices::find(handle) }) else {
         pass!(handle, destroy_pipeline_cache(cache, allocator));
     };
@@ -71,7 +72,8 @@ pub unsafe extern "system" fn destroy(
     };
     guard("vkDestroyPipelineCache", forget, || ());
     if let Some(next) = device.table.destroy_pipeline_cache {
-        // SAFETY: the program's valid arguments.
+        // SAFETY: `cache` and `allocator` are the program's arguments of this command: the cache is NULL or alive until
+        // the call below destroys it, and no other thread uses it.
         unsafe { next(handle, cache, allocator) };
     }
 }
@@ -83,17 +85,18 @@ pub unsafe extern "system" fn get_data(
     size: *mut usize,
     data: *mut c_void,
 ) -> vk::Result {
-    // SAFETY: a live device.
+    // SAFETY: the program passes a live device, and destroys it only after this command has returned.
     let Some(device) = (unsafe { live_devices::find(handle) }) else {
         pass!(handle, get_pipeline_cache_data(cache, size, data));
     };
     let Some(next) = device.table.get_pipeline_cache_data else { return vk::Result::ERROR_UNKNOWN };
-    // SAFETY: the program's valid arguments.
+    // SAFETY: the program passes a pointer to a size, and a `data` that is NULL or has room for so many bytes; both are
+    // valid until this command returns. It passes a live `cache`, which this thread may read.
     let answer = || unsafe {
         let answer = complete(&device, cache)?;
         Some(write(&device, answer.as_slice(), &mut *size, data.cast()))
     };
-    // SAFETY: the program's valid arguments.
+    // SAFETY: `cache`, `size` and `data` are the program's arguments of this command, valid until it returns.
     guard("vkGetPipelineCacheData", answer, || None)
         .unwrap_or_else(|| unsafe { next(handle, cache, size, data) })
 }
@@ -151,12 +154,13 @@ pub unsafe extern "system" fn merge(
     count: u32,
     sources: *const vk::PipelineCache,
 ) -> vk::Result {
-    // SAFETY: a live device.
+    // SAFETY: the program passes a live device, and destroys it only after this command has returned.
     let Some(device) = (unsafe { live_devices::find(handle) }) else {
         pass!(handle, merge_pipeline_caches(into, count, sources));
     };
     let Some(next) = device.table.merge_pipeline_caches else { return vk::Result::ERROR_UNKNOWN };
-    // SAFETY: the program's valid arguments.
+    // SAFETY: `into` is a live cache that no other thread uses meanwhile, and `sources` has `count` live caches: the
+    // program's arguments of this command, valid until it returns.
     let result = unsafe { next(handle, into, count, sources) };
     if result == vk::Result::SUCCESS {
         let note = || {

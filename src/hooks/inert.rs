@@ -40,12 +40,13 @@ impl Unknown for vk::Result {
 macro_rules! pass {
     ($handle:ident, $command:ident($($argument:ident),*)) => {{
         let table = || {
-            // SAFETY: a live device.
+            // SAFETY: the program passes a live device, and destroys it only after this command has returned.
             unsafe { $crate::hooks::inert::table($handle) }
         };
         let table = $crate::guard::guard(stringify!($command), table, || None);
         return match table.and_then(|table| table.$command) {
-            // SAFETY: the program's valid arguments.
+            // SAFETY: the device is live, and the arguments are those that the program passes to the same command,
+            // valid until it returns.
             Some(next) => unsafe { next($handle, $($argument),*) },
             None => $crate::hooks::inert::Unknown::unknown(),
         };

@@ -150,7 +150,8 @@ pub unsafe extern "system" fn destroy_instance(
         log::init();
         tracing::warn!("a background task does not end; its instance is not destroyed");
     } else if let Some(destroy) = instance.table.destroy_instance {
-        // SAFETY: the program's valid arguments.
+        // SAFETY: the program passes a live instance, which nothing uses any more, and an `allocator` that is NULL or
+        // valid. The layer's own tasks on it have ended, or it is not destroyed.
         let destroy = || unsafe { destroy(handle, allocator) };
         guard("vkDestroyInstance", || gate::without_workers(destroy), || ());
     }

@@ -23,12 +23,13 @@ macro_rules! object_hooks {
             allocator: *const vk::AllocationCallbacks<'_>,
             object: *mut $handle,
         ) -> vk::Result {
-            // SAFETY: a live device.
+            // SAFETY: the program passes a live device, and destroys it only after this command has returned.
             let Some(device) = (unsafe { live_devices::find(handle) }) else {
                 pass!(handle, $create(info, allocator, object));
             };
             let Some(next) = device.table.$create else { return vk::Result::ERROR_UNKNOWN };
-            // SAFETY: the program's valid arguments.
+            // SAFETY: `info`, `allocator` and `object` are the program's arguments of this command, valid until it
+            // returns.
             let result = unsafe { next(handle, info, allocator, object) };
             if result == vk::Result::SUCCESS {
                 // SAFETY: a valid create info; the driver has written the handle.
@@ -49,14 +50,15 @@ macro_rules! object_hooks {
             object: $handle,
             allocator: *const vk::AllocationCallbacks<'_>,
         ) {
-            // SAFETY: a live device.
+            // SAFETY: the program passes a live device, and destroys it only after this command has returned.
             let Some(device) = (unsafe { live_devices::find(handle) }) else {
                 pass!(handle, $destroy(object, allocator));
             };
             // Forgotten first: the driver may give the handle to another thread at once.
             guard(concat!("vkDestroy", $name), || device.objects.$objects.remove(object), || ());
             if let Some(next) = device.table.$destroy {
-                // SAFETY: the program's valid arguments.
+                // SAFETY: `object` is NULL or an object that nothing uses any more, and `allocator` NULL or valid: the
+                // program's arguments of this command.
                 unsafe { next(handle, object, allocator) };
             }
         }

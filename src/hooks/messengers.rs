@@ -73,8 +73,8 @@ unsafe extern "system-unwind" fn say_utils(
 ) -> vk::Bool32 {
     // SAFETY: it was passed below together with this function.
     let Some((function, data)) = (unsafe { of_program(kept) }) else { return vk::FALSE };
-    // SAFETY: the number is that of a function with this signature, which was kept with this data; the arguments are those
-    // that a driver calls it with.
+    // SAFETY: the number is that of a function with this signature, which was kept with this data; the arguments are
+    // those that a driver calls it with.
     unsafe {
         std::mem::transmute::<*const (), Utils>(std::ptr::with_exposed_provenance(function))(
             severity, types, message, data,
@@ -95,8 +95,8 @@ unsafe extern "system-unwind" fn say_report(
 ) -> vk::Bool32 {
     // SAFETY: it was passed below together with this function.
     let Some((function, data)) = (unsafe { of_program(kept) }) else { return vk::FALSE };
-    // SAFETY: the number is that of a function with this signature, which was kept with this data; the arguments are those
-    // that a driver calls it with.
+    // SAFETY: the number is that of a function with this signature, which was kept with this data; the arguments are
+    // those that a driver calls it with.
     unsafe {
         std::mem::transmute::<*const (), Report>(std::ptr::with_exposed_provenance(function))(
             flags, kind, object, location, code, layer, message, data,
@@ -127,8 +127,8 @@ unsafe fn create<P>(
     result
 }
 
-/// Has the command below destroy a messenger. No worker is in a driver meanwhile: the specification forbids the end of a
-/// messenger in parallel with any command on the instance or its devices.
+/// Has the command below destroy a messenger. No worker is in a driver meanwhile: the specification forbids the end of
+/// a messenger in parallel with any command on the instance or its devices.
 ///
 /// # Safety
 /// `handle` is a live instance.
@@ -157,8 +157,9 @@ pub unsafe extern "system" fn create_utils(
     messenger: *mut vk::DebugUtilsMessengerEXT,
 ) -> vk::Result {
     let next = |found: &instance::Instance| found.table.create_debug_utils_messenger;
-    // SAFETY: a live instance, and the program's valid arguments. Arguments and result are passed alike by the two calling
-    // conventions, of which one lets exceptions through; the copy of the create info lives until the call is over.
+    // SAFETY: a live instance, and the program's valid arguments. Arguments and result are passed alike by the two
+    // calling conventions, of which one lets exceptions through; the copy of the create info lives until the call is
+    // over.
     unsafe {
         create("vkCreateDebugUtilsMessengerEXT", handle, next, |next| {
             let mut own = *info;
@@ -198,8 +199,9 @@ pub unsafe extern "system" fn create_report(
     callback: *mut vk::DebugReportCallbackEXT,
 ) -> vk::Result {
     let next = |found: &instance::Instance| found.table.create_debug_report_callback;
-    // SAFETY: a live instance, and the program's valid arguments. Arguments and result are passed alike by the two calling
-    // conventions, of which one lets exceptions through; the copy of the create info lives until the call is over.
+    // SAFETY: a live instance, and the program's valid arguments. Arguments and result are passed alike by the two
+    // calling conventions, of which one lets exceptions through; the copy of the create info lives until the call is
+    // over.
     unsafe {
         create("vkCreateDebugReportCallbackEXT", handle, next, |next| {
             let mut own = *info;

@@ -20,12 +20,12 @@ pub unsafe extern "system" fn create(
     allocator: *const vk::AllocationCallbacks<'_>,
     module: *mut vk::ShaderModule,
 ) -> vk::Result {
-    // SAFETY: a live device.
+    // SAFETY: the program passes a live device, and destroys it only after this command has returned.
     let Some(device) = (unsafe { live_devices::find(handle) }) else {
         pass!(handle, create_shader_module(info, allocator, module));
     };
     let Some(next) = device.table.create_shader_module else { return vk::Result::ERROR_UNKNOWN };
-    // SAFETY: the program's valid arguments.
+    // SAFETY: `info`, `allocator` and `module` are the program's arguments of this command, valid until it returns.
     let result = unsafe { next(handle, info, allocator, module) };
     if result == vk::Result::SUCCESS {
         // SAFETY: a valid create info; the driver has written the handle.
@@ -66,7 +66,7 @@ pub unsafe extern "system" fn destroy(
     module: vk::ShaderModule,
     allocator: *const vk::AllocationCallbacks<'_>,
 ) {
-    // SAFETY: a live device.
+    // SAFETY: the program passes a live device, and destroys it only after this command has returned.
     let Some(device) = (unsafe { live_devices::find(handle) }) else {
         pass!(handle, destroy_shader_module(module, allocator));
     };
@@ -74,7 +74,8 @@ pub unsafe extern "system" fn destroy(
     let forget = || device.objects.modules.remove(module);
     guard("vkDestroyShaderModule", forget, || ());
     if let Some(next) = device.table.destroy_shader_module {
-        // SAFETY: the program's valid arguments.
+        // SAFETY: `module` is NULL or a live module that no other thread uses, and `allocator` NULL or valid: the
+        // program's arguments of this command.
         unsafe { next(handle, module, allocator) };
     }
 }

@@ -13,7 +13,7 @@ macro_rules! hook {
     ($name:ident, $command:literal, $field:ident, $info:ty, $device:expr) => {
         #[doc = concat!($command, ".")]
         pub unsafe extern "system" fn $name(handle: vk::Device, info: *const $info) -> vk::Result {
-            // SAFETY: a live device.
+            // SAFETY: the program passes a live device, and destroys it only after this command has returned.
             let found = guard($command, || unsafe { live_devices::find(handle) }, || None);
             let Some(device) = found else {
                 pass!(handle, $field(info));
@@ -21,7 +21,8 @@ macro_rules! hook {
             let Some(next) = device.table.$field else {
                 return vk::Result::ERROR_OUT_OF_HOST_MEMORY;
             };
-            // SAFETY: the program's valid arguments.
+            // SAFETY: the device is live, and `info` points to a valid structure: the program's arguments of this
+            // command, valid until it returns.
             let name = || unsafe { next(handle, info) };
             // SAFETY: a required pointer to a valid structure.
             if unsafe { (*info).object_type } != $device {

@@ -22,7 +22,9 @@ pub unsafe extern "system" fn enumerate_extensions(
     count: *mut u32,
     properties: *mut vk::ExtensionProperties,
 ) -> vk::Result {
-    // SAFETY: the program's valid arguments.
+    // SAFETY: `device` is a live physical device, `layer` NULL or a NUL-terminated string, `count` a valid pointer,
+    // and `properties` NULL or an array of that many elements: the program's arguments of this command, valid until it
+    // returns.
     let below = || unsafe {
         match instance::find(device).and_then(|i| i.table.enumerate_device_extension_properties) {
             Some(next) => next(device, layer, count, properties),
@@ -156,7 +158,8 @@ pub unsafe extern "system" fn get_features2(
     device: vk::PhysicalDevice,
     features: *mut vk::PhysicalDeviceFeatures2<'_>,
 ) {
-    // SAFETY: the program's valid arguments.
+    // SAFETY: the program passes a live physical device, and `features` points to a structure with a valid chain, which
+    // is the program's until this command returns.
     unsafe { features2(device, features, |instance| instance.table.get_physical_device_features2) }
 }
 
@@ -165,7 +168,8 @@ pub unsafe extern "system" fn get_features2_khr(
     device: vk::PhysicalDevice,
     features: *mut vk::PhysicalDeviceFeatures2<'_>,
 ) {
-    // SAFETY: the program's valid arguments.
+    // SAFETY: the program passes a live physical device, and `features` points to a structure with a valid chain, which
+    // is the program's until this command returns.
     unsafe { features2(device, features, |instance| instance.table.get_physical_device_features2_khr) }
 }
 
@@ -216,7 +220,8 @@ pub unsafe extern "system" fn get_properties2(
     device: vk::PhysicalDevice,
     properties: *mut vk::PhysicalDeviceProperties2<'_>,
 ) {
-    // SAFETY: the program's valid arguments.
+    // SAFETY: the program passes a live physical device, and `properties` points to a structure with a valid chain,
+    // which is the program's until this command returns.
     unsafe { properties2(device, properties, |instance| instance.table.get_physical_device_properties2) }
 }
 
@@ -225,7 +230,8 @@ pub unsafe extern "system" fn get_properties2_khr(
     device: vk::PhysicalDevice,
     properties: *mut vk::PhysicalDeviceProperties2<'_>,
 ) {
-    // SAFETY: the program's valid arguments.
+    // SAFETY: the program passes a live physical device, and `properties` points to a structure with a valid chain,
+    // which is the program's until this command returns.
     unsafe { properties2(device, properties, |instance| instance.table.get_physical_device_properties2_khr) }
 }
 

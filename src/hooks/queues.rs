@@ -8,12 +8,12 @@ use crate::state::live_devices;
 
 /// vkGetDeviceQueue.
 pub unsafe extern "system" fn get(handle: vk::Device, family: u32, index: u32, queue: *mut vk::Queue) {
-    // SAFETY: a live device.
+    // SAFETY: the program passes a live device, and destroys it only after this command has returned.
     let Some(device) = (unsafe { live_devices::find(handle) }) else {
         pass!(handle, get_device_queue(family, index, queue));
     };
     if let Some(next) = device.table.get_device_queue {
-        // SAFETY: the program's valid arguments.
+        // SAFETY: the program passes a family and an index of a queue of this live device, and a place for the handle.
         unsafe { next(handle, family, index, queue) };
     }
     guard("vkGetDeviceQueue", || device.first_command.note(), || ());
@@ -25,12 +25,13 @@ pub unsafe extern "system" fn get2(
     info: *const vk::DeviceQueueInfo2<'_>,
     queue: *mut vk::Queue,
 ) {
-    // SAFETY: a live device.
+    // SAFETY: the program passes a live device, and destroys it only after this command has returned.
     let Some(device) = (unsafe { live_devices::find(handle) }) else {
         pass!(handle, get_device_queue2(info, queue));
     };
     if let Some(next) = device.table.get_device_queue2 {
-        // SAFETY: the program's valid arguments.
+        // SAFETY: the program passes a valid `info`, which names a queue of this live device, and a place for the
+        // handle.
         unsafe { next(handle, info, queue) };
     }
     guard("vkGetDeviceQueue2", || device.first_command.note(), || ());

@@ -23,12 +23,13 @@ pub unsafe extern "system" fn create_khr(
     pipelines: *mut vk::Pipeline,
 ) -> vk::Result {
     let uncancelled = Uncancelled::begin();
-    // SAFETY: a live device.
+    // SAFETY: the program passes a live device, and destroys it only after this command has returned.
     let Some(device) = (unsafe { live_devices::find_within(&uncancelled, handle) }) else {
         pass!(handle, create_ray_tracing_pipelines_khr(operation, cache, count, infos, allocator, pipelines));
     };
     let Some(next) = device.table.create_ray_tracing_pipelines_khr else { return vk::Result::ERROR_UNKNOWN };
-    // SAFETY: the program's valid arguments.
+    // SAFETY: `infos` and `pipelines` have `count` elements, and they and `allocator` are the program's arguments of
+    // this command, valid until it returns, or until a deferred `operation` is complete.
     let untouched = || unsafe {
         let below = || next(handle, operation, cache, count, infos, allocator, pipelines);
         pipelines::untouched(&device, count, infos, pipelines, below)
@@ -74,14 +75,15 @@ pub unsafe extern "system" fn create_khr(
 
 /// vkDeferredOperationJoinKHR: the thread that is told first that an operation is complete settles it.
 pub unsafe extern "system" fn join(handle: vk::Device, operation: vk::DeferredOperationKHR) -> vk::Result {
-    // SAFETY: a live device.
+    // SAFETY: the program passes a live device, and destroys it only after this command has returned.
     let Some(device) = (unsafe { live_devices::find(handle) }) else {
         pass!(handle, deferred_operation_join(operation));
     };
     let Some(next) = device.table.deferred_operation_join else { return vk::Result::ERROR_UNKNOWN };
     let command = "vkDeferredOperationJoinKHR";
     let noted = guard(command, || device.deferred.under_way(operation), || None);
-    // SAFETY: the program's valid arguments.
+    // SAFETY: the program passes a live device and a live operation of it, and destroys neither before this command has
+    // returned.
     let joined = unsafe { next(handle, operation) };
     if joined == vk::Result::SUCCESS {
         // SAFETY: a live operation that is complete.
@@ -92,14 +94,15 @@ pub unsafe extern "system" fn join(handle: vk::Device, operation: vk::DeferredOp
 
 /// vkGetDeferredOperationResultKHR.
 pub unsafe extern "system" fn result(handle: vk::Device, operation: vk::DeferredOperationKHR) -> vk::Result {
-    // SAFETY: a live device.
+    // SAFETY: the program passes a live device, and destroys it only after this command has returned.
     let Some(device) = (unsafe { live_devices::find(handle) }) else {
         pass!(handle, get_deferred_operation_result(operation));
     };
     let Some(next) = device.table.get_deferred_operation_result else { return vk::Result::ERROR_UNKNOWN };
     let command = "vkGetDeferredOperationResultKHR";
     let noted = guard(command, || device.deferred.under_way(operation), || None);
-    // SAFETY: the program's valid arguments.
+    // SAFETY: the program passes a live device and a live operation of it, and destroys neither before this command has
+    // returned.
     let result = unsafe { next(handle, operation) };
     if result != vk::Result::NOT_READY {
         // SAFETY: a live operation that is complete.
@@ -114,13 +117,14 @@ pub unsafe extern "system" fn destroy_operation(
     operation: vk::DeferredOperationKHR,
     allocator: *const vk::AllocationCallbacks<'_>,
 ) {
-    // SAFETY: a live device.
+    // SAFETY: the program passes a live device, and destroys it only after this command has returned.
     let Some(device) = (unsafe { live_devices::find(handle) }) else {
         pass!(handle, destroy_deferred_operation(operation, allocator));
     };
     guard("vkDestroyDeferredOperationKHR", || deferred::forget(&device, operation), || ());
     if let Some(next) = device.table.destroy_deferred_operation {
-        // SAFETY: the program's valid arguments.
+        // SAFETY: `operation` is NULL or an operation that is complete and that no other thread uses, and `allocator`
+        // NULL or valid: the program's arguments of this command.
         unsafe { next(handle, operation, allocator) };
     }
 }
@@ -134,13 +138,14 @@ pub unsafe extern "system" fn create_nv(
     allocator: *const vk::AllocationCallbacks<'_>,
     pipelines: *mut vk::Pipeline,
 ) -> vk::Result {
-    // SAFETY: a live device.
+    // SAFETY: the program passes a live device, and destroys it only after this command has returned.
     let Some(device) = (unsafe { live_devices::find(handle) }) else {
         pass!(handle, create_ray_tracing_pipelines_nv(cache, count, infos, allocator, pipelines));
     };
     let Some(next) = device.table.create_ray_tracing_pipelines_nv else { return vk::Result::ERROR_UNKNOWN };
     guard("vkCreateRayTracingPipelinesNV", || note_nv(&device, cache, count), || ());
-    // SAFETY: the program's valid arguments.
+    // SAFETY: `infos` and `pipelines` have `count` elements, and they and `allocator` are the program's arguments of
+    // this command, valid until it returns.
     unsafe { next(handle, cache, count, infos, allocator, pipelines) }
 }
 

@@ -29,12 +29,12 @@ pub unsafe extern "system" fn create_render_pass2(
     allocator: *const vk::AllocationCallbacks<'_>,
     object: *mut vk::RenderPass,
 ) -> vk::Result {
-    // SAFETY: a live device.
+    // SAFETY: the program passes a live device, and destroys it only after this command has returned.
     let Some(device) = (unsafe { live_devices::find(handle) }) else {
         pass!(handle, create_render_pass2(info, allocator, object));
     };
     let Some(next) = device.table.create_render_pass2 else { return vk::Result::ERROR_UNKNOWN };
-    // SAFETY: the program's valid arguments.
+    // SAFETY: `info`, `allocator` and `object` are the program's arguments of this command, valid until it returns.
     let result = unsafe { next(handle, info, allocator, object) };
     if result == vk::Result::SUCCESS {
         // SAFETY: a valid create info; the driver has written the handle.

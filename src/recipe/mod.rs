@@ -1,5 +1,5 @@
-//! Recipes and Vulkan: how a recipe is read from create infos, and made into create infos again. What a recipe is stands
-//! in the crate `vkstash-model`.
+//! Recipes and Vulkan: how a recipe is read from create infos, and made into create infos again. What a recipe is
+//! stands in the crate `vkstash-model`.
 //!
 //! - [`capture`] from Vulkan create infos to the model, reading only what the contract allows
 //! - [`rebuild`] from the model back to Vulkan create infos

@@ -82,7 +82,8 @@ unsafe fn offer<'a, I: CreateInfo>(
             return Some(Err(outcome));
         }
     };
-    // An error with the layer's cache is no error of the program's call: the sources that are left are asked without it.
+    // An error with the layer's cache is no error of the program's call: the sources that are left are asked without
+    // it.
     if answer.result != vk::Result::SUCCESS {
         return None;
     }
@@ -101,9 +102,9 @@ unsafe fn offer<'a, I: CreateInfo>(
     Some(Ok(Served { answer, origin: Origin::Stash { confirmed, cost, spent, form } }))
 }
 
-/// Has the driver make the pipeline with the artifact, whose payload is in `buffer` afterwards: that of the device's own
-/// part, or else those of its siblings. None: there is none, or it cannot be offered. `width`: the way into the driver for
-/// threads of the program; workers must not take their places.
+/// Has the driver make the pipeline with the artifact, whose payload is in `buffer` afterwards: that of the device's
+/// own part, or else those of its siblings. None: there is none, or it cannot be offered. `width`: the way into the
+/// driver for threads of the program; workers must not take their places.
 ///
 /// # Safety
 /// As [`serve`].
@@ -243,9 +244,9 @@ pub unsafe fn make_of<'a, I: CreateInfo>(
     }
 }
 
-/// The driver reports a hit in the private cache. The bit stays set only if the program's cache would hold this pipeline:
-/// if it was pending there before, or a pipeline whose artifact has the same bytes, which is one entry of the driver's
-/// cache. A driver that never writes the same bytes twice gives no such sign, and the bit is cleared.
+/// The driver reports a hit in the private cache. The bit stays set only if the program's cache would hold this
+/// pipeline: if it was pending there before, or a pipeline whose artifact has the same bytes, which is one entry of the
+/// driver's cache. A driver that never writes the same bytes twice gives no such sign, and the bit is cleared.
 ///
 /// # Safety
 /// The driver has filled the program's structures.

@@ -251,8 +251,8 @@ impl<'a, I: CreateInfo> Creation<'a, I> {
         unsafe { self.info.capture(&self.parsed, objects, scratch) }
     }
 
-    /// Makes it the create info of a call of its own: a base pipeline of the same batch is named by its handle (contract
-    /// 3.3), which `made` tells. Where there is none it is no derivative; being one is only a hint.
+    /// Makes it the create info of a call of its own: a base pipeline of the same batch is named by its handle
+    /// (contract 3.3), which `made` tells. Where there is none it is no derivative; being one is only a hint.
     ///
     /// # Safety
     /// `self.info` is a valid create info; it is used only while `arena` and the original live and stay put.

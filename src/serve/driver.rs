@@ -61,8 +61,8 @@ pub unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>) -> Result<Served, Not
     // is over, and the cache is the program's.
     let answer = unsafe { call.create_with(passed.handle(), &creation.info) };
     let took = started.elapsed();
-    // The call itself will fail as well: another try with a cache of the layer's would only make it fail twice. An error
-    // says nothing of what the driver has.
+    // The call itself will fail as well: another try with a cache of the layer's would only make it fail twice. An
+    // error says nothing of what the driver has.
     if answer.result.as_raw() < 0 {
         return Err(Nothing::Error);
     }

@@ -91,8 +91,8 @@ impl Passed {
         }
     }
 
-    /// A pipeline that has an artifact was made beside it: in a cache that is known the artifact is pending from now on.
-    /// Whether the program may have expected it there before.
+    /// A pipeline that has an artifact was made beside it: in a cache that is known the artifact is pending from now
+    /// on. Whether the program may have expected it there before.
     pub fn note_beside(&self, device: &Device, key: &Key, shaders: &ShaderSet) -> bool {
         match self {
             Passed::Known { cache, .. } => {

@@ -59,7 +59,8 @@ pub fn note_failure(device: &Device, key: &Key, before: bool, result: vk::Result
 }
 
 /// Whether the driver has once taken an artifact under this name that is no longer there. Call it after a miss and
-/// before the new artifact is queued; it costs one look-up. While parts of the stash or bases are unread the answer is no.
+/// before the new artifact is queued; it costs one look-up. While parts of the stash or bases are unread the answer is
+/// no.
 pub fn is_lost(stored: &Stored, name: &Key) -> bool {
     let is_there = |kind| stored.device.contains(kind, name);
     is_there(Kind::Verified) && !is_there(Kind::Artifact) && !stored.device.may_have_more()

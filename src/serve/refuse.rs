@@ -46,8 +46,8 @@ pub unsafe fn refuse_all<'a>(
 }
 
 /// Checks a call that goes down without being captured. The answer is COMPILE_REQUIRED if a stage has no code but an
-/// emulated identifier, which the driver cannot resolve, or if the program forbids compiling and the driver cannot. None:
-/// the call may go down.
+/// emulated identifier, which the driver cannot resolve, or if the program forbids compiling and the driver cannot.
+/// None: the call may go down.
 ///
 /// # Safety
 /// `infos` and `pipelines` are the program's arrays of `count` elements.

@@ -23,8 +23,8 @@ pub struct Took {
 
 impl Stopwatch {
     pub fn begin(device: &Device) -> Stopwatch {
-        // A worker of `vkstash prewarm --background` runs when nobody else wants to, and its compile may take many times
-        // what it would take in the program. It does nothing else, so its processor time is the compile's.
+        // A worker of `vkstash prewarm --background` runs when nobody else wants to, and its compile may take many
+        // times what it would take in the program. It does nothing else, so its processor time is the compile's.
         let is_worker = device.instance().config.application.is_some();
         Stopwatch { since: Instant::now(), processors: is_worker.then(processor_time).flatten() }
     }

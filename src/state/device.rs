@@ -468,8 +468,8 @@ impl Device {
             && !self.settings_forbid_work()
     }
 
-    /// Whether the settings of the stash forbid background work, as far as it is open and they are read. The environment
-    /// comes before them.
+    /// Whether the settings of the stash forbid background work, as far as it is open and they are read. The
+    /// environment comes before them.
     fn settings_forbid_work(&self) -> bool {
         if !self.instance.config.asks_settings {
             return false;

@@ -94,7 +94,8 @@ pub struct PhysicalDevice {
     pub pipeline_binaries: bool,
     /// The driver lists VK_KHR_pipeline_binary.
     pub lists_binaries: bool,
-    /// What vkEnumerateDeviceExtensionProperties lists without the layer. None: it was not asked for, or cannot be listed.
+    /// What vkEnumerateDeviceExtensionProperties lists without the layer. None: it was not asked for, or cannot be
+    /// listed.
     pub listed: Option<Vec<vk::ExtensionProperties>>,
     /// Cache control, of the driver.
     pub cache_control: CacheControl,

@@ -77,8 +77,8 @@ impl Last {
         if known != key || generation != GENERATION.load(Ordering::Acquire) {
             return None;
         }
-        // SAFETY: the generation is the same, so `OWNERS` still owns the device. It gives it up in vkDestroyDevice, with
-        // which the program synchronises its calls on the device (its host access rule).
+        // SAFETY: the generation is the same, so `OWNERS` still owns the device. It gives it up in vkDestroyDevice,
+        // with which the program synchronises its calls on the device (its host access rule).
         unsafe { (*device).is_of_this_process() }.then_some(device)
     }
 }

@@ -28,22 +28,22 @@ pub struct Policy {
     /// A call with a private cache finds what the driver's disk cache has as quickly as one without. So the driver is
     /// not asked for it once more after a question in vain: the call that records finds it there.
     pub free_recording: bool,
-    /// What is in the driver's disk cache costs many times a served call if any cache is passed. So a cache that has not
-    /// met the only shader of a pipeline is not asked for it: the call that records finds it on the disk at the same
-    /// price, once. Other pipelines are left to background work.
+    /// What is in the driver's disk cache costs many times a served call if any cache is passed. So a cache that has
+    /// not met the only shader of a pipeline is not asked for it: the call that records finds it on the disk at the
+    /// same price, once. Other pipelines are left to background work.
     pub dear_disk_beside_cache: bool,
     /// Complete pipelines are entries of the driver's caches as a whole: it has none whose shaders it has met only in
     /// different pipelines.
     pub whole_pipelines: bool,
     /// How many threads at a time are let into the driver with served calls; None: any number.
     pub served_width: Option<u32>,
-    /// The bind points of pipelines whose cache data the driver takes, too, if it was made on a device that enables other
-    /// features.
+    /// The bind points of pipelines whose cache data the driver takes, too, if it was made on a device that enables
+    /// other features.
     pub siblings: &'static [vk::PipelineBindPoint],
     /// The driver's cache data is worth keeping.
     pub artifacts: bool,
-    /// Workers make ray tracing pipelines. NVIDIA's driver takes locks of CUDA in that call, in another order than where
-    /// it creates and destroys devices, and spins in vkDestroyDevice after others' threads have made some.
+    /// Workers make ray tracing pipelines. NVIDIA's driver takes locks of CUDA in that call, in another order than
+    /// where it creates and destroys devices, and spins in vkDestroyDevice after others' threads have made some.
     pub workers_make_ray_tracing: bool,
     /// Flags that ask for what tools look into, of which pipelines from caches answer as compiled ones do. Pipelines
     /// with others go to the driver as they are.
@@ -64,8 +64,8 @@ impl Policy {
         }
     }
 
-    /// Whether what the driver has answered after this time was worth asking for before the stash. Where the disk is dear
-    /// beside a cache, NVIDIA's hits in memory take 40 to 130 us, and those on disk 560 to 1700.
+    /// Whether what the driver has answered after this time was worth asking for before the stash. Where the disk is
+    /// dear beside a cache, NVIDIA's hits in memory take 40 to 130 us, and those on disk 560 to 1700.
     pub fn is_quick(&self, took: Duration, habit: CacheHabit) -> bool {
         let has_dear_disk = self.dear_disk_beside_cache && habit != CacheHabit::None;
         !has_dear_disk || took <= faults::time_limit(Duration::from_micros(300))

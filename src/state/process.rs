@@ -171,8 +171,8 @@ impl Session {
     /// The session of this application in this process, opened if there is none. A stash that cannot be used
     /// gives a session without one: the program runs as without the layer, and one log line says why.
     ///
-    /// `keeper` is the instance of the device that the session is opened for: it keeps the session for its next devices,
-    /// until [`release`]. The device says with [`rest`] that it is gone.
+    /// `keeper` is the instance of the device that the session is opened for: it keeps the session for its next
+    /// devices, until [`release`]. The device says with [`rest`] that it is gone.
     pub fn open(config: &Config, application: &[u8], keeper: Option<vk::Instance>) -> Arc<Session> {
         log::init();
         let name = name_of(config, application);
@@ -304,8 +304,8 @@ impl Session {
     }
 }
 
-/// The stash keeps about ten files open. Where the limit is lower than this, the driver could lack one: Mesa then goes on
-/// without its disk cache, and compiles everything.
+/// The stash keeps about ten files open. Where the limit is lower than this, the driver could lack one: Mesa then goes
+/// on without its disk cache, and compiles everything.
 const LEAST_OPEN_FILES: u64 = 64;
 
 fn may_open_few_files() -> bool {

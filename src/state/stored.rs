@@ -50,8 +50,8 @@ impl Stored {
             || self.siblings.as_ref().is_some_and(|siblings| siblings.contains(key))
     }
 
-    /// Reads an artifact that was made on a device that enables other features, from the sibling of this number or a later
-    /// one. Returns that sibling's number.
+    /// Reads an artifact that was made on a device that enables other features, from the sibling of this number or a
+    /// later one. Returns that sibling's number.
     pub fn read_sibling(&self, key: &Key, from: usize, buffer: &mut Vec<u8>) -> Option<usize> {
         self.siblings.as_ref()?.read(key, from, buffer)
     }

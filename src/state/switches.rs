@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 pub use vkstash_store::settings::CacheKinds;
 
-/// The kinds that the program has disabled, and above them those of the settings. One word, so that a look costs one load.
+/// The kinds that the program has disabled, and above them those of the settings. One word, so that a look costs one
+/// load.
 static DISABLED: AtomicU32 = AtomicU32::new(0);
 const SETTINGS: u32 = 16;
 

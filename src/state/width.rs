@@ -1,7 +1,7 @@
 //! How many threads at a time enter a driver with calls that are served from an artifact.
 //!
-//! A driver whose warm path holds one lock makes every thread that waits for the lock slower. If fewer threads are let in,
-//! all of them may be done sooner (docs/measurements.md). On other drivers nobody waits here.
+//! A driver whose warm path holds one lock makes every thread that waits for the lock slower. If fewer threads are let
+//! in, all of them may be done sooner (docs/measurements.md). On other drivers nobody waits here.
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};

@@ -22,36 +22,37 @@ macro_rules! counters {
 counters! {
     /// Pipelines made through an artifact of the stash that the driver confirmed to have taken.
     Served => "served",
-    /// Of those, the ones that were made of pipeline binaries.
+    /// Of [`Count::Served`], the pipelines that were made of pipeline binaries (VK_KHR_pipeline_binary).
     ServedByBinary => "served_by_binary",
-    /// Of those, the ones whose artifact was made on a device that enables other features.
+    /// Of [`Count::Served`], the pipelines whose artifact was made on a device that enables other features.
     FromSibling => "from_sibling",
-    /// Of those, the ones whose artifact is in a base.
+    /// Of [`Count::Served`], the pipelines whose artifact is in a base, a stash that is only read.
     FromBase => "from_base",
     /// Pipelines that background work had finished before the program asked for them.
     Parked => "parked",
     /// Pipelines that background work finished and the program did not ask for: they were destroyed.
     ParkedUnasked => "parked_unasked",
-    /// Of [`Count::Parked`], the ones that background work had of the driver's own caches, without an artifact.
+    /// Of [`Count::Parked`], the pipelines that background work got from the driver's own caches, without an artifact.
     ParkedFound => "parked_found",
-    /// Pipelines that background work asked the driver for, and that its own caches had no longer.
+    /// Pipelines that background work asked the driver for, and that the driver's own caches no longer had.
     FoundNoMore => "found_no_more",
     /// Pipelines that background work could not make ahead.
     ParkingFailed => "parking_failed",
     /// Pipelines that were asked for where background work makes some ahead, and of which none was ready, because the
     /// last run did not ask for them.
     NotPlanned => "not_planned",
-    /// The same, because no worker had come to them, or the one that made it was late.
+    /// Pipelines as in [`Count::NotPlanned`], but no worker had begun to make them, or a worker was not done with them.
     AskedFirst => "asked_first",
-    /// The same, while workers left the processors to others.
+    /// Pipelines as in [`Count::NotPlanned`], but workers were leaving the processors to other threads.
     NoProcessorFree => "no_processor_free",
-    /// The same, because neither the stash nor the driver had what a worker could have made it of for this call.
+    /// Pipelines as in [`Count::NotPlanned`], but neither the stash nor the driver had what a worker makes them from.
     NotKept => "not_kept",
-    /// The same, because what was ready was destroyed, and nothing more was made, when memory was scarce.
+    /// Pipelines as in [`Count::NotPlanned`], but when memory was scarce the finished pipelines were destroyed, and no
+    /// more were made.
     ReleasedBefore => "released_before",
-    /// The same, because the program had asked for them before.
+    /// Pipelines as in [`Count::NotPlanned`], but the program had asked for them before.
     AskedAgain => "asked_again",
-    /// The same, because the program passes an allocator.
+    /// Pipelines as in [`Count::NotPlanned`], but the program passes an allocator.
     OwnAllocator => "own_allocator",
     /// Pipelines made with an artifact on a device that cannot confirm that it was taken.
     Offered => "offered",
@@ -65,25 +66,28 @@ counters! {
     NotReady => "not_ready",
     /// Pipelines that the driver had already: the application's warm cache or a cache of the driver's.
     DriverHad => "driver_had",
-    /// Of those, the ones that the driver had on its disk: no object of the program's can have had them.
+    /// Of [`Count::DriverHad`], the pipelines that came from the driver's cache on disk: no object of the program's can
+    /// have had them.
     DriverHadOnDisk => "driver_had_on_disk",
-    /// Of those, the ones in a companion of the program's cache.
+    /// Of [`Count::DriverHad`], the pipelines in a companion of the program's cache, which the layer keeps beside it.
     CompanionHad => "companion_had",
-    /// Of [`Count::DriverHad`], the ones that took many times as long as a served call: background work is to record them.
+    /// Of [`Count::DriverHad`], the pipelines that took many times as long as a served call: background work is to
+    /// record them.
     LeftToWorkers => "left_to_workers",
-    /// Of those, the ones that background work has recorded.
+    /// Of [`Count::LeftToWorkers`], the pipelines that background work has recorded.
     RecordedByWorkers => "recorded_by_workers",
-    /// Those that the driver did not have beside an empty cache.
+    /// Of [`Count::LeftToWorkers`], the pipelines that the driver did not have when the call passed an empty cache.
     RefusedToWorkers => "refused_to_workers",
-    /// Those that background work could not make again, or the driver answered with an error or gave no data of.
+    /// Of [`Count::LeftToWorkers`], the pipelines that background work could not make again, and those for which the
+    /// driver gave an error or no data.
     RecordingFailed => "recording_failed",
     /// Pipelines that the driver compiled and whose artifact was queued for the store.
     Compiled => "compiled",
     /// Pipelines that the driver compiled and of which no artifact could or should be recorded. A recipe may be.
     CompiledUnrecorded => "compiled_unrecorded",
-    /// Of those, the ones on a driver whose pipeline caches hold nothing that could be kept.
+    /// Of [`Count::CompiledUnrecorded`], the pipelines on a driver whose pipeline caches hold nothing to keep.
     NothingKept => "nothing_kept",
-    /// Of those, the ones while compilations were disabled.
+    /// Of [`Count::CompiledUnrecorded`], the pipelines made while compilations were disabled.
     SwitchedOff => "switched_off",
     /// Libraries without shaders, and links without link-time optimization: the driver has nothing to compile
     /// and gets the call as it is.
@@ -96,9 +100,10 @@ counters! {
     Bypassed => "bypassed",
     /// Requests that named a stage by identifier only.
     IdentifierRequests => "identifier_requests",
-    /// Of those, the ones that the stash served.
+    /// Of [`Count::IdentifierRequests`], the requests that the stash served.
     IdentifierServed => "identifier_served",
-    /// Of those, the ones that were compiled from the stash's SPIR-V, because VKSTASH_COMPILE_STORED says so.
+    /// Of [`Count::IdentifierRequests`], the requests whose pipeline was compiled from the stash's SPIR-V, because
+    /// VKSTASH_COMPILE_STORED says so.
     CompiledFromStored => "rehydrated",
     /// Requests by identifier that the stash would have answered, had it still the code of their modules.
     ModuleMissing => "module_missing",
@@ -118,7 +123,7 @@ counters! {
     InternalFailures => "internal_failures",
     /// Nanoseconds spent in driver compiles that were recorded or could have been.
     CompileNanos => "compile_ns",
-    /// Of those, nanoseconds for pipelines that the stash had served before.
+    /// Of [`Count::CompileNanos`], nanoseconds for pipelines that the stash had served before.
     ServedBeforeNanos => "served_before_ns",
     /// Nanoseconds spent in served calls.
     ServedNanos => "served_ns",
@@ -127,7 +132,8 @@ counters! {
     /// Nanoseconds that the served and the parked pipelines had cost when they were compiled, less what serving cost.
     /// Each counts once a run: the driver would have had it in memory from then on.
     SavedNanos => "saved_ns",
-    /// Of those, nanoseconds for pipelines that workers compiled in this run, while the program did something else.
+    /// Of [`Count::SavedNanos`], nanoseconds for pipelines that workers compiled in this run, while the program did
+    /// something else.
     AheadNanos => "compiled_ahead_ns",
 }
 

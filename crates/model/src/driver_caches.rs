@@ -5,11 +5,11 @@ use ash::vk;
 /// What a driver does with what it has compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DriverCache {
-    /// It is not known to keep anything on disk.
+    /// The driver is not known to keep anything on disk.
     Unknown,
-    /// The environment switches its cache off.
+    /// The environment switches the driver's cache off.
     Disabled,
-    /// It keeps it on disk.
+    /// The driver keeps what it has compiled on disk.
     Enabled,
 }
 

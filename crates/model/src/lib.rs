@@ -12,8 +12,8 @@
 //! - [`registry`] structures as the registry describes them, generated; [`newer`] those that the bindings do not have
 //!   and that are read
 //! - [`counters`] what is counted; [`tried`] what was tried for a pipeline
-//! - [`variables`] the environment's names, and what layer and tool both read of it; [`driver_caches`] which drivers keep
-//!   what they compile
+//! - [`variables`] the environment's names, and what layer and tool both read of it; [`driver_caches`] which drivers
+//!   keep what they compile
 
 pub mod check;
 pub mod counters;

@@ -15,13 +15,15 @@ pub fn module_record(flags: vk::ShaderModuleCreateFlags, code: &[u8]) -> Option<
     memory::joined(&[&flags.as_raw().to_le_bytes(), code]).map(Vec::into_boxed_slice)
 }
 
-/// The reverse: a module's flags, and its SPIR-V as bytes. None where it is too short.
+/// A module's flags, and its SPIR-V as bytes, from a payload that [`module_record`] made. None: the payload is too
+/// short.
 pub fn module_parts(record: &[u8]) -> Option<(vk::ShaderModuleCreateFlags, &[u8])> {
     let (flags, code) = record.split_first_chunk::<RECORD_FLAGS>()?;
     Some((vk::ShaderModuleCreateFlags::from_raw(u32::from_le_bytes(*flags)), code))
 }
 
-/// The same with the SPIR-V as words. None where there is no memory for them, too.
+/// A module's flags, and its SPIR-V as words, from a payload that [`module_record`] made. None: the payload is too
+/// short, or there is no memory for the words.
 pub fn module(record: &[u8]) -> Option<(vk::ShaderModuleCreateFlags, Vec<u32>)> {
     let (flags, code) = module_parts(record)?;
     let mut words: Vec<u32> = memory::room(code.len() / 4)?;
@@ -34,7 +36,7 @@ pub fn cost_record(cost: Duration) -> [u8; 4] {
     u32::try_from(cost.as_micros()).unwrap_or(u32::MAX).to_le_bytes()
 }
 
-/// The reverse. None: a payload of another length.
+/// The cost in a payload that [`cost_record`] made. None: the payload has another length.
 pub fn cost(payload: &[u8]) -> Option<Duration> {
     Some(Duration::from_micros(u32::from_le_bytes(payload.try_into().ok()?).into()))
 }
@@ -45,15 +47,16 @@ pub const PREFIX: usize = 8;
 /// The cache that the program passed to a call that the driver answered from its caches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FoundWith {
-    /// None.
+    /// No cache.
     NoCache,
-    /// One that began empty.
+    /// A cache that was created empty.
     Cache,
-    /// One that began with data of an earlier run.
+    /// A cache that was created with data of an earlier run.
     LoadedCache,
 }
 
-/// The payload of a found (docs/format.md): what the driver's call took that had the pipeline, and with which cache.
+/// The payload of a record of the kind "found" (docs/format.md): how long the call took that the driver answered from
+/// its caches, and the cache that was passed to it.
 pub fn found_record(took: Duration, with: FoundWith) -> Box<[u8]> {
     let [a, b, c, d] = cost_record(took);
     match with {
@@ -63,7 +66,8 @@ pub fn found_record(took: Duration, with: FoundWith) -> Box<[u8]> {
     }
 }
 
-/// With which cache, of a payload of this length. What earlier versions wrote may have the length of another one.
+/// The cache that a payload of [`found_record`] of this length names. Payloads of earlier versions may have a length
+/// that stands for another cache.
 pub fn found_with(length: u64) -> Option<FoundWith> {
     match length {
         4 => Some(FoundWith::NoCache),
@@ -73,7 +77,7 @@ pub fn found_with(length: u64) -> Option<FoundWith> {
     }
 }
 
-/// Both, of such a payload.
+/// The time and the cache in a payload that [`found_record`] made.
 pub fn found(payload: &[u8]) -> Option<(Duration, FoundWith)> {
     let with = match payload {
         [_, _, _, _] | [_, _, _, _, 0] => FoundWith::NoCache,
@@ -86,27 +90,28 @@ pub fn found(payload: &[u8]) -> Option<(Duration, FoundWith)> {
 
 /// First byte of a failed record: background work could not record what the driver had (docs/format.md).
 pub const NOT_RECORDED: u8 = 6;
-/// The same: the driver has refused the artifact of this key to workers.
+/// First byte of a failed record: the driver has refused the artifact of this key to workers.
 pub const REFUSED_TO_WORKERS: u8 = 5;
-/// The same: the driver has refused the artifacts that devices with other features have of this key.
+/// First byte of a failed record: the driver has refused the artifacts that devices with other features have of this
+/// key.
 pub const SIBLINGS_REFUSED: u8 = 7;
-/// What could not be recorded so often is not tried again. Once may be chance.
+/// A pipeline that could not be recorded so often is not tried again. One failure may be chance.
 pub const MOST_TRIES: u8 = 2;
 
 /// What a failed record says of a key (docs/format.md).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure<'a> {
-    /// The driver answers its call with an error.
+    /// The driver answers the creation call with an error.
     Error,
-    /// It did so, and does not any more.
+    /// The driver answered the creation call with an error once, and does not any more.
     Past,
-    /// The driver has refused its artifact to workers so often, which begins with these bytes.
+    /// The driver has refused the artifact to workers so often; the artifact begins with these bytes.
     RefusedToWorkers(u8, &'a [u8]),
-    /// Background work could not record what the driver had so often.
+    /// Background work could not record the driver's pipeline so often.
     NotRecorded(u8),
-    /// The driver has refused the artifacts that devices with other features have of it.
+    /// The driver has refused the artifacts that devices with other features have of the key.
     SiblingsRefused,
-    /// It has killed a worker of `prewarm`, or this version does not know what it is.
+    /// The pipeline has killed a worker of `prewarm`, or this version does not know the record's content.
     Harmful,
 }
 
@@ -134,7 +139,7 @@ impl Failure<'_> {
 pub fn tries(record: &[u8]) -> Option<u8> {
     match Failure::of(record) {
         Failure::NotRecorded(count) => Some(count),
-        // It is made again, or an artifact was refused, and is no longer there.
+        // The pipeline is made again, or its artifact was refused and is no longer there.
         failure => (!failure.is_grave()).then_some(0),
     }
 }
@@ -149,7 +154,7 @@ pub fn prefix(cost: Duration, refusals: u8) -> [u8; PREFIX] {
     bytes
 }
 
-/// The rest is the data of a VkPipelineCache.
+/// Form of an artifact's payload: the bytes after the prefix are the data of a VkPipelineCache.
 const FORM_CACHE_BLOB: u8 = 1;
 
 /// Drivers give out blobs that they never take back: RADV does so for some ray tracing libraries. After this many
@@ -169,7 +174,8 @@ pub fn parse(payload: &[u8]) -> Option<(Duration, &[u8])> {
     (prefix[4] == FORM_CACHE_BLOB).then_some((Duration::from_micros(micros.into()), blob))
 }
 
-/// The rest is the binaries of VK_KHR_pipeline_binary, each behind the lengths of its key and its data.
+/// Form of an artifact's payload: after the prefix stand the binaries of VK_KHR_pipeline_binary, each behind the
+/// lengths of its key and its data.
 const FORM_BINARIES: u8 = 2;
 
 /// An artifact's payload made of binaries: of each the driver's key and its data. None where there is no memory
@@ -191,7 +197,8 @@ pub fn binaries_payload<'a>(
     Some(payload)
 }
 
-/// The reverse: the cost of the compile and the binaries. None for another form, or where the lengths lie.
+/// The cost of the compile and the binaries in a payload that [`binaries_payload`] made. None: the payload has another
+/// form, or its lengths do not fit.
 #[allow(clippy::type_complexity, reason = "keys and data, borrowed")]
 pub fn parse_binaries(payload: &[u8]) -> Option<(Duration, Vec<(&[u8], &[u8])>)> {
     let (head, mut rest) = payload.split_at_checked(PREFIX)?;

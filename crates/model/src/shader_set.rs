@@ -13,8 +13,9 @@ use smallvec::SmallVec;
 use crate::recipe::{Code, Pipeline, Stage};
 use vkstash_store::base::sort;
 
-/// A number for each stage (its code, entry point and specialization) and each library that is linked; sorted. Others
-/// may have the same by chance: whoever uses them asks the driver. Empty where nothing is known.
+/// A number for each stage (its code, entry point and specialization) and each library that is linked; sorted. Other
+/// pipelines may have the same numbers by chance, so the driver is asked before they are relied on. Empty where nothing
+/// is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ShaderSet(SmallVec<[u64; 5]>);
 
@@ -33,7 +34,7 @@ impl ShaderSet {
         &self.0
     }
 
-    /// One number for all of them together.
+    /// One number for all shaders of the set together.
     pub fn together(&self) -> u64 {
         FxBuildHasher.hash_one(&self.0)
     }

@@ -15,11 +15,11 @@ use crate::registry::structures::PIPELINES;
 /// What capture does with a structure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Handling {
-    /// Its members are plain numbers: this many bytes after pNext, without padding, go into the key.
+    /// The structure's members are plain numbers: this many bytes after pNext, without padding, go into the key.
     Plain(usize),
-    /// It cannot change what the driver makes of the create info.
+    /// The structure cannot change what the driver makes of the create info.
     Ignored,
-    /// It holds pointers, counts or handles and is read by the part of capture whose chain it belongs to;
+    /// The structure holds pointers, counts or handles and is read by the part of capture whose chain it belongs to;
     /// anywhere else it is a reason to bypass.
     Special,
     /// The pipeline must go to the driver unchanged.
@@ -37,8 +37,8 @@ pub struct Row {
     pub reason: &'static str,
 }
 
-/// The name of a structure, as log lines give it, or its number where the tables do not have it: the bindings' own names
-/// would be 90 KB of the library.
+/// The name of a structure, as log lines give it, or its number where the tables do not have it: the bindings' own
+/// names would be 90 KB of the library.
 pub fn name(s_type: vk::StructureType) -> String {
     let structure = find(s_type).map(|row| &row.structure).or_else(|| registry::of_device(s_type));
     structure
@@ -223,12 +223,12 @@ mod tests {
 # Structures in pNext chains
 
 How capture treats each structure that may extend a pipeline, a stage, a piece of state, a layout, a render pass, a
-module, a sampler or a colour conversion. A test writes this file from the table in `crates/model/src/structures.rs`. A pipeline
-with a structure that has no row goes to the driver unchanged (`unknown_structure`).
+module, a sampler or a colour conversion. A test writes this file from the table in `crates/model/src/structures.rs`. A
+pipeline with a structure that has no row goes to the driver unchanged (`unknown_structure`).
 
-*Hashed*: all members are numbers, and go into the key unchanged. *Read*: the structure contains pointers, counts or handles;
-capture reads the members that are valid, and those that matter go into the key. *Ignored*: the structure cannot change the
-pipeline. *Bypass*: the pipeline goes to the driver unchanged, counted under that reason.
+*Hashed*: all members are numbers, and go into the key unchanged. *Read*: the structure contains pointers, counts or
+handles; capture reads the members that are valid, and those that matter go into the key. *Ignored*: the structure
+cannot change the pipeline. *Bypass*: the pipeline goes to the driver unchanged, counted under that reason.
 
 | structure | treatment | details |
 |---|---|---|

@@ -1,9 +1,9 @@
-//! Pushes, and whoever removes segments, at the same time.
+//! Pushes and removals of segments at the same time.
 //!
-//! A push relies on segments that no manifest names yet. It announces their digests, and then looks whether somebody is
-//! removing segments; whoever removes says so, and then looks for announcements. So one of the two sees the other: the
-//! push waits, or its segments stay. That needs a store whose lists are up to date. What is left of those that were
-//! killed expires by the store's clock.
+//! A push relies on segments that no manifest names yet. It announces their digests, and then looks whether a removal
+//! is under way; a removal announces itself first, and then looks for announcements of pushes. So one of the two sees
+//! the other: the push waits, or its segments stay. That needs a store whose lists are up to date. Announcements of
+//! processes that were killed expire by the store's clock.
 
 use std::collections::BTreeSet;
 use std::pin::pin;
@@ -18,13 +18,13 @@ use crate::progress::Progress;
 
 /// How long the announcement of a push counts. The push must have ended before half of it.
 const PUSH: Duration = Duration::from_secs(7 * 24 * 3600);
-/// The same of a removal, which renews it.
+/// How long the announcement of a removal counts. The removal renews it.
 const REMOVAL: Duration = Duration::from_secs(120);
 /// The longest announcement that is read: one for more segments than a manifest names.
 const LONGEST: u64 = 1 << 20;
-/// Whoever waits longer says so.
+/// A publisher that waits longer than this reports that it waits.
 const QUIET: Duration = Duration::from_secs(2);
-/// The longest break before the next look.
+/// The longest break before the announcements are listed again.
 const BREAK_MS: u64 = 500;
 
 fn new_name() -> String {
@@ -189,7 +189,7 @@ pub(crate) async fn announced(bucket: &Bucket, now: i64) -> Result<Announced, Bu
                 let parsed: Option<Vec<Digest>> = text.lines().map(Digest::parse).collect();
                 digests.extend(parsed.ok_or_else(|| BucketError::Unable(format!("{place} cannot be read")))?);
             }
-            // Its manifest is there now, and is read after this.
+            // The push has removed its announcement: its manifest is there now, and is read after this.
             Found::Missing | Found::Unchanged => {}
         }
     }

@@ -33,7 +33,7 @@ use vkstash_store::base::text::is_printable;
 
 /// Bytes of one part of an upload.
 const PART: usize = 8 << 20;
-/// Whoever sends fewer bytes a second is no use: the slowest lines bring more.
+/// A store that sends fewer bytes a second counts as silent: the slowest lines bring more.
 const LEAST_RATE: u64 = 512;
 /// A small answer, or a whole list, may take as many times the silence that is allowed.
 const SMALL: u32 = 4;
@@ -46,13 +46,13 @@ const MOST_LOOKED_AT: usize = 1_000_000;
 /// Why the store does not answer as it should.
 #[derive(Debug, thiserror::Error)]
 pub enum BucketError {
-    /// It cannot be reached, or does not answer in time.
+    /// The store cannot be reached, or does not answer in time.
     #[error("the store cannot be reached: {0}")]
     Unreachable(String),
-    /// It answers, but so slowly that nothing is ever done.
+    /// The store answers, but so slowly that nothing is ever done.
     #[error("the store sends fewer than {LEAST_RATE} bytes a second")]
     Slow,
-    /// It refuses.
+    /// The store refuses the request.
     #[error("the store refuses: {0}")]
     Denied(String),
     /// The object is longer than it may be.
@@ -265,7 +265,7 @@ pub struct Object {
 pub struct Listed {
     /// The parts of its name below the folder that was listed.
     pub name: Vec<String>,
-    /// Its length.
+    /// The object's length.
     pub bytes: u64,
     /// When it was written, by the store's clock, in seconds since the Unix epoch.
     pub(crate) modified: i64,
@@ -311,7 +311,7 @@ impl Bucket {
         // Bodies may take long; what is silent for too long ends in this file.
         let client = ClientOptions::new().with_connect_timeout(silence.min(Duration::from_secs(10)));
         let client = client.with_timeout_disabled();
-        // Another part of the program may have chosen it.
+        // An error says that another part of the program has chosen a provider before.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = if allows_http() { client.with_allow_http(true) } else { client };
         let mut local = None;
@@ -568,8 +568,8 @@ impl Bucket {
     pub(crate) async fn lock(&self) -> Result<Option<File>, BucketError> {
         let Some(folder) = &self.local else { return Ok(None) };
         let path = folder.join(".lock");
-        // NFS gives exclusive locks only to descriptors that can write. Elsewhere reading is enough: whoever may read the
-        // folder may wait for those who write there.
+        // NFS gives exclusive locks only to descriptors that can write. Elsewhere reading is enough: a user who may
+        // read the folder may wait for the processes that write there.
         let opened = match File::options().read(true).append(true).open(&path) {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => File::open(&path),
             opened => opened,
@@ -685,8 +685,8 @@ impl Bucket {
         tokio::time::timeout(self.silence * LIST, all).await.unwrap_or(Err(BucketError::Slow))
     }
 
-    /// What is directly in a folder. The library reads a list in pages to its end, whether or not it has one, so that is
-    /// done here.
+    /// What is directly in a folder. The library reads a list in pages to its end, whether or not it has one, so that
+    /// is done here.
     async fn level(&self, place: &Path) -> Result<ListResult, Error> {
         let Some(pages) = &self.pages else { return self.store.list_with_delimiter(Some(place)).await };
         let prefix = format!("{place}/");
@@ -734,8 +734,8 @@ impl Bucket {
     }
 }
 
-/// How fast an answer comes: whoever sends a byte now and then is as good as silent. Only the time counts that is waited
-/// for the store.
+/// How fast an answer comes: a store that sends a byte now and then is as good as silent. Only the time counts in which
+/// this program waits for the store.
 pub(crate) struct Pace {
     waited: Duration,
     bytes: u64,

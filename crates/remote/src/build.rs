@@ -302,9 +302,9 @@ impl Build<'_> {
 /// What becomes of an object in the inbox.
 enum Verdict {
     Taken,
-    /// It stays there, or is gone already.
+    /// The object stays there, or is gone already.
     Left,
-    /// It is removed, for this reason.
+    /// The object is removed, for this reason.
     Refused(String),
 }
 

@@ -25,7 +25,7 @@ const MOST_LISTED: usize = 1_000_000;
 
 /// What is removed.
 pub struct Request {
-    /// Only what was written so many seconds ago, by the store's clock.
+    /// Only segments that were written at least this number of seconds ago, by the store's clock, are removed.
     pub older_than: u64,
     /// False: it is only counted.
     pub removes: bool,
@@ -38,21 +38,21 @@ pub struct Request {
 pub struct Cleaned {
     /// Segments that were removed, or would be.
     pub segments: u64,
-    /// Their bytes.
+    /// The bytes of these segments.
     pub bytes: u64,
     /// Segments that manifests name.
     pub named: u64,
-    /// Others that pushes have announced, or that are too young.
+    /// Segments that no manifest names, and that pushes have announced or that are too young.
     pub kept: u64,
 }
 
 /// Why nothing more is removed.
 #[derive(Debug, thiserror::Error)]
 pub enum CleanError {
-    /// The store.
+    /// A request to the store failed.
     #[error(transparent)]
     Store(#[from] BucketError),
-    /// It may name anything.
+    /// A manifest cannot be read, so it may name any segment.
     #[error("nothing is removed, because {place} cannot be read: {reason}")]
     Unreadable {
         /// The manifest.
@@ -60,10 +60,10 @@ pub enum CleanError {
         /// What is wrong with it.
         reason: String,
     },
-    /// This may be another place than the one that was meant.
+    /// The store has segments and no manifest, so it may be another place than the one that was meant.
     #[error("nothing is removed, because there is no manifest, but there are segments")]
     NoManifest,
-    /// Whoever removes is whoever publishes there.
+    /// Only a key that publishes in a store may remove from it.
     #[error("nothing is removed, because this key has signed no manifest that is there")]
     Stranger,
 }
@@ -163,7 +163,7 @@ async fn segments(bucket: &Bucket) -> Result<Vec<Stored>, CleanError> {
     Ok(listed.into_iter().filter_map(of).collect())
 }
 
-/// The segments that manifests name, whoever has signed them.
+/// The segments that manifests name, with any signature.
 async fn named(bucket: &Bucket, signer: &Signer, needs_some: bool) -> Result<BTreeSet<Digest>, CleanError> {
     let own = Trust {
         signers: vec![trust::Signer {

@@ -12,7 +12,7 @@ const LONGEST_LINE: usize = 1024;
 /// Why signed text is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EnvelopeError {
-    /// It does not begin as signed text does.
+    /// The bytes do not begin as signed text does.
     #[error("it is not signed text")]
     Form,
     /// None of the pinned signers has signed it.

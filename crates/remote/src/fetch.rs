@@ -31,10 +31,10 @@ const STEP: Duration = Duration::from_millis(5);
 /// Why a segment could not be fetched.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
-    /// The store.
+    /// A request to the store failed.
     #[error(transparent)]
     Store(#[from] BucketError),
-    /// It cannot be written here.
+    /// The segment cannot be written on this machine.
     #[error("cannot write {}: {source}", path.display())]
     Disk {
         /// The file.
@@ -50,8 +50,8 @@ pub enum FetchError {
 /// Copies the segment at that place into `folder`, where a part of it may be already. Returns the file's name: its
 /// content is that of which the name is the digest, and nothing else is known of it.
 ///
-/// A download that is given up may still be writing what it has received. The file is locked by whoever writes it, so
-/// that what was hashed is what is in the file.
+/// A download that is given up may still be writing what it has received. The process that writes the file locks it,
+/// so that the bytes that were hashed are those in the file.
 pub(crate) async fn fetch(
     bucket: &Bucket,
     place: &Place,
@@ -128,7 +128,7 @@ async fn locked(path: &Path, most: u64, patience: Duration) -> io::Result<File> 
     loop {
         let file = options.open(path)?;
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            // Whoever had it may have removed it.
+            // The process that had the lock before may have removed the file.
             Ok(()) => {
                 let (mine, there) = (file.metadata()?, path.symlink_metadata());
                 if there.is_ok_and(|there| there.ino() == mine.ino() && there.dev() == mine.dev()) {
@@ -178,7 +178,7 @@ async fn copy(
                 rate.pay(bytes.len()).await;
                 told.tell(at);
                 if to.send(bytes).await.is_err() {
-                    // It cannot be written; the sink says why.
+                    // The bytes cannot be written; the sink says why.
                     return Ok(true);
                 }
             }

@@ -76,8 +76,8 @@ impl Gathered {
     }
 }
 
-/// Writes what `stash` has into new segments below `folder`, which is empty. Nobody else may remove the folder meanwhile
-/// (`Home::working`); if files vanish all the same, that is an error.
+/// Writes what `stash` has into new segments below `folder`, which is empty. Nobody else may remove the folder
+/// meanwhile (`Home::working`); if files vanish all the same, that is an error.
 pub(crate) fn gather(
     stash: Option<&Arc<Stash>>,
     request: &Request<'_>,
@@ -218,7 +218,8 @@ pub(crate) fn check_read(part: &Part) -> io::Result<()> {
     }
 }
 
-/// The keys of the new segments, which must have everything that was to be written to them: files may have been removed.
+/// The keys of the new segments, which must have everything that was to be written to them: files may have been
+/// removed.
 fn all_written(taken: &HashSet<(Kind, Key)>, found: &[New]) -> io::Result<HashSet<(Kind, Key)>> {
     let written: HashSet<(Kind, Key)> = found.iter().flat_map(|new| new.keys.iter().copied()).collect();
     match taken.is_subset(&written) {

@@ -191,7 +191,7 @@ impl Home {
         let parts = names_in(&folder);
         let has = |part: &String| {
             let files = names_in(&folder.join(part));
-            // Those without a digest say what is revoked.
+            // Files without a digest in their names say what is revoked.
             let files = files.iter().filter(|name| names::of_file(name).is_some());
             let wanted = wanted.parts.get(part);
             wanted.is_some_and(|wanted| wanted.keys().filter(|name| names::of_file(name).is_some()).eq(files))
@@ -243,7 +243,7 @@ impl Home {
                 let aside = new.path().join("replaced");
                 if let Err(error) = exchange(&folder, &live, &aside) {
                     if aside.exists() {
-                        // It could not be put back: it must not be removed with the rest.
+                        // The old base could not be put back: it must not be removed with the temporary folder.
                         let kept = new.keep();
                         let text = format!("{error}; the base is in {} now", kept.display());
                         return Err(io::Error::new(error.kind(), text));

@@ -20,7 +20,7 @@ pub enum KeyError {
         /// The system's error.
         source: io::Error,
     },
-    /// It has something else, or the password is wrong.
+    /// The file does not have a key, or the password is wrong.
     #[error("{}: {reason}", path.display())]
     Key {
         /// The file.
@@ -89,8 +89,9 @@ impl Signer {
     }
 }
 
-/// Writes a new key pair, with a password if there is to be one (asked for on the terminal if it is not known): the secret key to `path`, which must not exist, and the public key beside it. Returns the
-/// public key in minisign's short form.
+/// Writes a new key pair, with a password if there is to be one (asked for on the terminal if it is not known): the
+/// secret key to `path`, which must not exist, and the public key beside it. Returns the public key in minisign's short
+/// form.
 pub fn create(path: &Path, password: Option<&Option<String>>) -> Result<String, KeyError> {
     let failed = |error: minisign::PError| KeyError::Sign(error.to_string());
     let pair = match password {

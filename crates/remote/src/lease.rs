@@ -1,10 +1,11 @@
-//! One publisher at a time, in stores that cannot compare and write in one step: Garage ignores the conditions of a put,
-//! WebDAV has none.
+//! One publisher at a time, in stores that cannot compare and write in one step: Garage ignores the conditions of a
+//! put, WebDAV has none.
 //!
-//! Whoever is about to write announces it by an object of its own, and then lists the announcements. Of two publishers
-//! the one that lists last sees both objects. Whoever sees another withdraws, and tries again after a random time, so at
-//! most one goes on. That needs a store whose lists are up to date; the own object must be in the list. Announcements of
-//! publishers that were killed expire by the store's clock.
+//! A publisher that is about to write announces it by an object of its own, and then lists the announcements. Of two
+//! publishers the one that lists last sees both objects. A publisher that sees another one's object withdraws, and
+//! tries again after a random time, so at most one goes on. That needs a store whose lists are up to date: a
+//! publisher's own object must be in the list. Announcements of publishers that were killed expire by the store's
+//! clock.
 
 use std::time::{Duration, Instant};
 
@@ -16,10 +17,10 @@ use crate::progress::Progress;
 
 /// The longest break before the next attempt.
 const LONGEST_BREAK_MS: u64 = 2_000;
-/// After this time an announcement does not count. Its publisher must have ended before half of it, and a request that it
-/// gave up then has the other half to arrive.
+/// After this time an announcement does not count. Its publisher must have ended before half of it, and a request that
+/// it gave up then has the other half to arrive.
 const LIFETIME: Duration = Duration::from_secs(120);
-/// Whoever waits longer says so.
+/// A publisher that waits longer than this reports that it waits.
 const QUIET: Duration = Duration::from_secs(2);
 
 /// The right to write one object, until it is given up or expires.

@@ -10,7 +10,8 @@
 //! - [`home`] what this machine has of a store; [`fetch`] downloads; [`segment`] whether a segment is what it should be
 //! - [`replace`] an object that others may write too; `lease` one publisher at a time; `announce` segments that stay
 //! - [`bucket`] an object store; [`trust`] pinned signers; [`key`] keys that sign
-//! - [`manifest`], [`revocations`], [`envelope`] what is signed, and how; [`progress`] what is told, and how fast it goes
+//! - [`manifest`], [`revocations`], [`envelope`] what is signed, and how; [`progress`] what is told, and how fast it
+//!   goes
 //! - [`names`] names of objects; `start` how this process was started; `signals` how it is ended
 
 mod announce;

@@ -11,7 +11,7 @@ use crate::names::{self, Digest, Target};
 
 /// The longest manifest, in bytes.
 pub const LONGEST: u64 = 1 << 20;
-/// The most segments in one.
+/// The most segments in one manifest.
 pub const MOST_SEGMENTS: usize = 4096;
 /// The largest segment.
 pub const LARGEST_SEGMENT: u64 = 1_250 << 20;
@@ -27,19 +27,19 @@ const LATEST: u64 = 1 << 33;
 /// Why a manifest is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ManifestError {
-    /// It is longer than any manifest.
+    /// The file is longer than any manifest.
     #[error("it is too long")]
     TooLong,
-    /// It is not JSON of this form.
+    /// The file is not JSON of a manifest's form.
     #[error("it is not a manifest: {0}")]
     Form(String),
-    /// A value that none of ours has.
+    /// A value that no manifest of this program has.
     #[error("it has an impossible {0}")]
     Value(&'static str),
-    /// It is for another application.
+    /// The manifest is for another application.
     #[error("it is for another application")]
     Application,
-    /// It is for another device.
+    /// The manifest is for another device.
     #[error("it is for another device")]
     Device,
 }
@@ -59,7 +59,7 @@ pub enum Content {
 pub struct Manifest {
     /// The folder of the application.
     pub application: String,
-    /// The device. None: for whoever has no manifest of its own.
+    /// The device. None: the manifest is for devices that have none of their own.
     pub device: Option<DeviceHeader>,
     /// Grows with each publication.
     pub counter: u64,
@@ -92,7 +92,7 @@ pub struct Segment {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reference {
-    /// Its counter.
+    /// The counter of the file that is referred to.
     pub counter: u64,
     /// Of the whole object.
     #[serde(with = "digest")]

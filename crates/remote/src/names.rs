@@ -43,8 +43,8 @@ pub fn application(name: &str) -> Option<AppName> {
     AppName::of_folder(name).filter(|_| name.len() <= LONGEST_APPLICATION)
 }
 
-/// For whom a manifest is: a device, by the first 16 hexadecimal digits of its header's digest; or whoever has no
-/// manifest of its own.
+/// Whom a manifest is for: a device, by the first 16 hexadecimal digits of its header's digest; or all devices without
+/// a manifest of their own.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Target {
     /// Everybody: portable records only.

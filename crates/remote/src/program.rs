@@ -533,7 +533,7 @@ fn prewarm(root: &Path, applications: Option<&[String]>, progress: &dyn Progress
     let failed = |reason: String| End::local(format!("{} prewarm has failed: {reason}", program.display()));
     command.stdin(std::process::Stdio::null()).stderr(std::process::Stdio::inherit());
     let output = command.output().map_err(|error| failed(error.to_string()))?;
-    // Whoever has a report has done what could be done.
+    // A prewarm that prints a report has done what could be done, whatever its exit status.
     let report: serde_json::Value =
         serde_json::from_slice(&output.stdout).map_err(|_| failed(output.status.to_string()))?;
     let count = |name: &str| report[name].as_array().map_or(0, Vec::len);
@@ -666,7 +666,7 @@ fn has_descriptors() -> Result<(), End> {
         Err(error) if bucket::is_lack_of_descriptors(&error) => {
             Err(End::local(bucket::BucketError::NoDescriptors))
         }
-        // It has no such file, and what is opened next tells whether that matters.
+        // The system has no /dev/null, and what is opened next tells whether that matters.
         Err(_) => Ok(()),
     }
 }

@@ -3,13 +3,13 @@
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// Who is told. Lines have no line end.
+/// The receiver of progress reports. Its lines have no line end.
 pub trait Progress: Send + Sync {
     /// Something that the user should know of.
     fn line(&self, text: &str);
-    /// So many bytes more have to be copied.
+    /// Adds this number of bytes to what has to be copied.
     fn more(&self, _bytes: u64) {}
-    /// So many bytes were copied.
+    /// Adds this number of bytes to what was copied.
     fn done(&self, _bytes: u64) {}
 }
 
@@ -28,7 +28,7 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// At most so many. None: as many as there are.
+    /// At most this number of bytes a second. None: no limit.
     pub fn new(per_second: Option<u64>) -> Rate {
         Rate { per_second: per_second.filter(|&rate| rate > 0), next: Mutex::new(None) }
     }

@@ -55,15 +55,15 @@ pub struct Request {
 pub struct Pulled {
     /// Manifests that were asked for.
     pub asked: u64,
-    /// Of them: as they were.
+    /// Of the manifests that were asked for, those that have not changed.
     pub unchanged: u64,
     /// Applications whose folder is new.
     pub updated: u64,
     /// Segments that were fetched.
     pub segments: u64,
-    /// Their bytes.
+    /// The bytes of these segments.
     pub bytes: u64,
-    /// Records in them.
+    /// The records in these segments.
     pub records: u64,
     /// What was refused, or could not be had: for each a line was told.
     pub failures: Vec<Failure>,
@@ -78,7 +78,7 @@ pub enum Failure {
     Offline = 3,
     /// What the store has is refused.
     Refused = 4,
-    /// Others were faster, or are at work.
+    /// Other processes were faster, or are at work.
     Busy = 5,
 }
 
@@ -88,7 +88,7 @@ pub enum PullError {
     /// The folder of this machine.
     #[error("cannot use the folder of the base: {0}")]
     Home(io::Error),
-    /// Another one is at work.
+    /// Another pull is at work.
     #[error("another pull is at work")]
     Busy,
     /// The store.
@@ -169,7 +169,7 @@ struct Accepted {
 type Text = (Vec<u8>, Option<String>);
 
 impl Accepted {
-    /// Its segments that may be used.
+    /// The segments of the manifest that may be used.
     fn segments(&self) -> impl Iterator<Item = &Segment> {
         self.manifest.segments.iter().filter(|segment| segment.content <= self.content)
     }
@@ -358,7 +358,7 @@ impl Pull<'_> {
             Ok((manifest, _)) if !self.is_usable(application, &manifest) => Answer::Nothing,
             Ok((manifest, content)) => {
                 let new = Some((object.bytes.to_vec(), object.version.e_tag));
-                // The same text under another tag, or signed by somebody who may give more or less.
+                // A known manifest may come back with another ETag, or signed by somebody who may give more or less.
                 let is_known = saved.is_some_and(|saved| saved.manifest == manifest);
                 let accepted = Accepted { manifest, content, new };
                 if is_known { Answer::Same(accepted) } else { Answer::New(accepted) }

@@ -100,9 +100,9 @@ pub enum PushError {
         "{what} is older than what this machine has: counter {found} after {known}; --replace puts a new one in its place"
     )]
     Older {
-        /// What it is.
+        /// What is older: a manifest, or another signed file.
         what: &'static str,
-        /// Its counter.
+        /// The counter of the older file.
         found: u64,
         /// The counter that this machine has seen.
         known: u64,
@@ -110,7 +110,7 @@ pub enum PushError {
     /// What is published there cannot be built on.
     #[error("the manifest that is there has expired; --replace signs again what it names")]
     Expired,
-    /// Others were faster all the time.
+    /// Other publishers were faster all the time.
     #[error("others publish all the time")]
     Busy,
     /// Everybody reads a list as a whole.
@@ -175,7 +175,7 @@ pub async fn push(
     Ok(pushed)
 }
 
-/// Whoever signs believes itself.
+/// `trust`, to which the signer's own key is added: a publisher believes itself.
 fn believing(trust: &Trust, signer: &Signer) -> Trust {
     let own = crate::trust::Signer {
         name: String::new(),
@@ -356,7 +356,7 @@ impl Push<'_> {
         Revocations::decode(self.trust.verify(&bytes, application).ok()?.0, application).ok()
     }
 
-    /// The counter of the manifest that this machine has accepted, whoever has signed it.
+    /// The counter of the manifest that this machine has accepted, with any signature.
     fn saved_counter(&self, application: &str, target: &Target) -> Option<u64> {
         let (bytes, _) = self.home.saved(application, target.name(), manifest::LONGEST)?;
         let envelope = Envelope::decode(&bytes).ok()?;
@@ -473,7 +473,8 @@ impl Push<'_> {
                 }
                 _ => {}
             }
-            // A store may show an old one to whoever knows no newer one. Somebody who replaces it has decided.
+            // A store may show an old manifest to a machine that knows no newer one. With --replace the user has
+            // decided.
             if manifest.expires < self.request.now && !self.request.replace {
                 return Err(PushError::Expired);
             }
@@ -589,8 +590,8 @@ impl Push<'_> {
     ) -> Result<(), PushError> {
         let target = addition.device.map_or(Target::Portable, |header| Target::Device(header.short_digest()));
         for _ in 0..ATTEMPTS {
-            // Every device gets all portable segments. Their manifest is read after that of the device: whoever changed
-            // the latter has changed the former before.
+            // Every device gets all portable segments. Their manifest is read after that of the device: a push changes
+            // the manifest of portable segments first.
             let portable = match addition.device {
                 Some(_) => self.published(addition.application, &Target::Portable).await?.manifest,
                 None => None,
@@ -607,8 +608,8 @@ impl Push<'_> {
                 if published.manifest.is_some() {
                     return Ok(());
                 }
-                // Whoever revokes lets all manifests name the new list, but for one that was not there yet. The next
-                // round finds that out.
+                // A revocation makes all manifests name the new list, but for a manifest that was not there yet. The
+                // next round finds that out.
             } else {
                 pushed.lost += 1;
             }

@@ -9,7 +9,7 @@ use crate::names::{self, Digest, Target};
 
 /// The longest list, in bytes.
 pub const LONGEST: u64 = 4 << 20;
-/// The most artifacts in one.
+/// The most artifacts in one list of revocations.
 pub const MOST: usize = 32_768;
 const FORMAT: &str = "vkstash revocations 1";
 

@@ -13,17 +13,17 @@ const ARTIFACT_PREFIX: usize = 8;
 /// The forms of a driver's data.
 const FORMS: [u8; 2] = [1, 2];
 
-/// The most bytes that the records of a segment from an inbox may have when decompressed: no machine offers more at once
-/// (`gather.rs`), and what nobody has signed must not cost its reader much more than its sender.
+/// The most bytes that the records of a segment from an inbox may have when decompressed: no machine offers more at
+/// once (`gather.rs`), and what nobody has signed must not cost its reader much more than its sender.
 pub const MOST_RAW: u64 = 192 << 20;
 
 /// Why a segment is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum SegmentError {
-    /// It is not a complete segment of this part.
+    /// The file is not a complete segment of this part.
     #[error(transparent)]
     Strict(#[from] StrictError),
-    /// Its records are longer than those of any segment that this program makes.
+    /// The segment's records are longer than those of any segment that this program makes.
     #[error("its records have {0} bytes when decompressed")]
     Raw(u64),
     /// A record is not what its key says, or may not stand in such a segment.
@@ -46,7 +46,7 @@ impl SegmentError {
 pub struct Verified {
     /// Records.
     pub records: usize,
-    /// Their bytes when decompressed.
+    /// The bytes of these records when decompressed.
     pub raw_bytes: u64,
 }
 

@@ -1,6 +1,6 @@
-//! SIGINT and SIGTERM. A signal that this process inherited as ignored, from `nohup` for instance, stays ignored. Of the
-//! others each one ends the process with a line and a status, at any time: at once where nothing has to be tidied up, and
-//! otherwise through [`interrupted`], which lets the work stop at an await.
+//! SIGINT and SIGTERM. A signal that this process inherited as ignored, from `nohup` for instance, stays ignored. Of
+//! the others each one ends the process with a line and a status, at any time: at once where nothing has to be tidied
+//! up, and otherwise through [`interrupted`], which lets the work stop at an await.
 
 use std::future;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -41,9 +41,9 @@ extern "C" fn end(number: libc::c_int) {
 }
 
 fn is_ignored(number: libc::c_int) -> bool {
-    // SAFETY: all fields may be zero.
+    // SAFETY: zeros are a valid sigaction: numbers, and pointers that may be NULL.
     let mut now: libc::sigaction = unsafe { std::mem::zeroed() };
-    // SAFETY: nothing is set, and `now` is written to while it is borrowed here.
+    // SAFETY: with NULL for the new action the call only fills in `now`, which is on this stack.
     let asked = unsafe { libc::sigaction(number, std::ptr::null(), &mut now) };
     asked == 0 && now.sa_sigaction == libc::SIG_IGN
 }

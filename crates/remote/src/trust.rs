@@ -17,13 +17,13 @@ use crate::manifest::Content;
 
 /// The longest file.
 const LONGEST: u64 = 64 << 10;
-/// The most signers.
+/// The most signers in one file.
 const MOST: usize = 64;
 
 /// Why a file with signers is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum TrustError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("{}: {source}", path.display())]
     File {
         /// The file.
@@ -31,7 +31,7 @@ pub enum TrustError {
         /// The system's error.
         source: io::Error,
     },
-    /// Somebody else could have written it.
+    /// Another user could have written the file.
     #[error("{} is not used: {reason}", path.display())]
     Unsafe {
         /// The file or its folder.
@@ -39,7 +39,7 @@ pub enum TrustError {
         /// What is wrong.
         reason: &'static str,
     },
-    /// It does not say who is trusted.
+    /// The file does not say who is trusted.
     #[error("{}: {reason}", path.display())]
     Form {
         /// The file.
@@ -49,7 +49,7 @@ pub enum TrustError {
     },
 }
 
-/// Who is believed.
+/// The signers whose manifests are believed.
 #[derive(Clone, Debug, Default)]
 pub struct Trust {
     /// In the order of the files.
@@ -61,7 +61,7 @@ pub struct Trust {
 pub struct Signer {
     /// What the user calls it.
     pub name: String,
-    /// Its key.
+    /// The signer's public key.
     pub key: PublicKey,
     /// Patterns of the folders or names of applications; `*` and `?` stand for other characters.
     pub applications: Vec<String>,

@@ -128,7 +128,7 @@ fn what_a_push_has_announced_stays() {
     serves(&world, (0..9).chain(20..25));
 }
 
-/// It may be about to remove what the push is about to find.
+/// The process that removes segments may be about to remove what the push is about to find.
 #[test]
 fn a_push_waits_for_whoever_removes_segments_and_says_so() {
     let world = world();

@@ -19,7 +19,7 @@ fn what_one_machine_publishes_another_one_serves() {
     assert_eq!((pulled.updated, pulled.segments, pulled.records), (1, 2, 40), "{}", other.lines.all());
     assert!(pulled.failures.is_empty(), "{}", other.lines.all());
     assert_eq!(other.served(0..25), (0..20).collect::<Vec<_>>());
-    // Others may read it, and nobody but its owner write.
+    // Other users may read the base, and nobody but its owner may write to it.
     for (path, mode) in [("", 0o755), (app("game").folder.as_str(), 0o755)] {
         let found = other.home.base().join(path).metadata().unwrap();
         assert_eq!(found.permissions().mode() & 0o777, mode);
@@ -111,7 +111,7 @@ fn two_pulls_at_once_wait_for_each_other() {
         assert!(pulls.iter().all(|pulled| pulled.failures.is_empty()));
     });
     assert_eq!(other.served(0..10).len(), 10);
-    // One that may not wait says so.
+    // A pull that may not wait says that another one is at work.
     let _locked = wait(other.home.lock(Duration::ZERO)).unwrap().unwrap();
     let request = vkstash_remote::pull::Request { patience: Duration::ZERO, ..pull_request(NOW) };
     let (bucket, trust) = (world.bucket(), world.trust());

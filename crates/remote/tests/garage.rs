@@ -1,4 +1,5 @@
-//! The store is a cluster of three nodes of Garage on loopback (scripts/garage.sh). Garage ignores the conditions of puts.
+//! The store is a cluster of three nodes of Garage on loopback (scripts/garage.sh). Garage ignores the conditions of
+//! puts.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};

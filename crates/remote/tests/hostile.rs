@@ -244,7 +244,7 @@ fn signatures_of_others_are_refused() {
     manifest.counter += 1;
     fs::write(scene.world.manifest(), stranger.sign(&manifest.encode()).unwrap()).unwrap();
     scene.is_refused("no pinned signer");
-    // One that is pinned for another application.
+    // A signer that is pinned for another application.
     let scene = Scene::new();
     let others = trust(&scene.world.signer, "other*", Content::Artifacts);
     let pulled = scene.other.pull_from(&scene.world.bucket(), &others, NOW + 2).unwrap();
@@ -269,7 +269,7 @@ fn a_replay_of_an_older_manifest_is_refused() {
     scene.sign(&manifest.encode());
     let scene = Scene { before, ..scene };
     scene.is_refused("it is older than what this machine has");
-    // One with the same counter that says something else.
+    // A manifest with the same counter that says something else.
     let scene = Scene { other: Machine { lines: Default::default(), ..scene.other }, ..scene };
     manifest.counter += 1;
     scene.sign(&manifest.encode());

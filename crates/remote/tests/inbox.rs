@@ -77,7 +77,7 @@ fn what_is_revoked_is_not_served_any_more() {
     let pulled = other.pull(&world, NOW + 2);
     assert_eq!((pulled.updated, pulled.segments, pulled.failures.len()), (1, 0, 0), "{}", other.lines.all());
     assert_eq!(other.served(0..4), [0, 1, 3]);
-    // It is kept, and nothing new is one request again.
+    // The pulled base is kept, and a pull that finds nothing new costs one request again.
     let counted = Faulty::new(&world.store(), Fault::None, false);
     let again =
         other.pull_from(&counted.bucket(std::time::Duration::from_secs(60)), &trust, NOW + 2).unwrap();
@@ -127,7 +127,7 @@ fn a_new_manifest_names_the_list_that_is_there() {
     fs::remove_file(world.manifest()).unwrap();
     publisher.push(&world, &world.bucket(), NOW + 2).unwrap();
     is_named("one");
-    // One that takes the place of one that nobody believes.
+    // A manifest that takes the place of a file that nobody believes.
     fs::write(world.manifest(), "junk").unwrap();
     let request = push::Request { replace: true, ..push_request(&publisher, NOW + 3) };
     let progress = publisher.lines.clone();
@@ -202,7 +202,7 @@ fn strangers_cannot_block_the_inbox() {
     wait(push::offer(&world.bucket(), &player.home, &request, player.lines.clone())).unwrap();
     let inbox = world.store().join("v1/inbox");
     let game = inbox.join(app("game").folder);
-    // One that is larger than all that is taken at once, and sorts first; and names that hide others.
+    // An object that is larger than all that is taken at once, and sorts first; and names that hide others.
     fs::File::create(game.join("0".repeat(64))).unwrap().set_len(5 << 30).unwrap();
     for number in 0..10_100 {
         fs::File::create(game.join(format!("!{number}"))).unwrap();
@@ -212,11 +212,11 @@ fn strangers_cannot_block_the_inbox() {
         let request = build::Request { new_applications, ..build_request(builder) };
         wait(build::take(&world.bucket(), &builder.home, &request, builder.lines.clone())).unwrap()
     };
-    // Two that are new, whatever their names are.
+    // Two applications that are new are taken, whatever their names are.
     let taken = take(&builder, 2);
     assert_eq!(taken.applications.len(), 2, "{}", builder.lines.all());
     assert!(builder.lines.all().contains("2 of 3 applications"), "{}", builder.lines.all());
-    // Those of the stash do not count.
+    // Applications that the stash has already do not count.
     let taken = take(&builder, 1);
     assert_eq!((taken.applications.len(), taken.objects.len()), (3, 3), "{}", builder.lines.all());
     assert!(!game.join("0".repeat(64)).exists());

@@ -62,7 +62,7 @@ impl Scene {
 
 /// Tests that were started in the background, or by nohup, inherit ignored signals and pass them on.
 fn interruptible(command: &mut Command) {
-    // SAFETY: signal is async-signal-safe.
+    // SAFETY: the closure runs between fork and exec; it only calls signal, which is async-signal-safe.
     unsafe {
         command.pre_exec(|| {
             for signal in [libc::SIGINT, libc::SIGTERM] {
@@ -420,7 +420,7 @@ fn a_build_compiles_for_every_device_and_shows_drivers_no_secrets() {
         text.lines().next().unwrap().ends_with(&format!("--every-device --json {application}")),
         "{text}"
     );
-    // Whoever says nothing has failed.
+    // A prewarm without a report has failed.
     fs::write(folder.join("vkstash"), "#!/bin/sh\nexit 2\n").unwrap();
     is(&build("builder", &[]), 1, "prewarm has failed");
 }

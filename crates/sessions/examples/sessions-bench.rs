@@ -117,7 +117,8 @@ fn waits() -> u64 {
     line.unwrap().trim().parse().unwrap()
 }
 
-/// Threads that all find the same entries in memory. Each takes its own time: another thread may not run when they begin.
+/// Threads that all find the same entries in memory. Each takes its own time: another thread may not run when they
+/// begin.
 fn finds_of(threads: usize, session: &Session, keys: &[[u8; 32]]) -> Finds {
     let barrier = Barrier::new(threads);
     let find = |thread: usize| {

@@ -21,7 +21,8 @@ use crate::switch;
 pub(crate) const DISABLED: &str = "disabled";
 /// How often a cache looks for what other processes have changed, in milliseconds.
 const LOOK_AFTER: u64 = 100;
-/// How often one that has nothing in the stash looks whether the settings disable it: the disk of the settings may be slow.
+/// How often a cache that has nothing in the stash looks whether the settings disable it: the disk of the settings may
+/// be slow.
 const LOOK_AT_SETTINGS_AFTER: u64 = 2_000;
 
 /// The answer to a call that comes too late.
@@ -45,9 +46,9 @@ pub(crate) struct Cache {
     files: ArcSwapOption<Files>,
     /// The files are deleted with the last session.
     deletes: AtomicBool,
-    /// When it looked for changes, in milliseconds of a clock that costs nothing.
+    /// When the cache last looked for changes, in milliseconds of a clock that costs nothing.
     looked: AtomicU64,
-    /// The same of the settings, if it has nothing in the stash.
+    /// When the cache last looked at the settings, in milliseconds of that clock, if it has nothing in the stash.
     looked_at_settings: AtomicU64,
     /// Another process, or the user, has disabled the application's caches.
     disabled: AtomicBool,
@@ -151,8 +152,8 @@ impl Cache {
         self.front.follow(files.number());
     }
 
-    /// Calls `take` with the value of a key, if it is at most `room` bytes long. Returns its length. Without `room` only
-    /// the length is asked for.
+    /// Calls `take` with the value of a key, if it is at most `room` bytes long. Returns its length. Without `room`
+    /// only the length is asked for.
     pub(crate) fn find(
         &self,
         key: &[u8],
@@ -195,7 +196,7 @@ impl Cache {
             |length| room.is_some_and(|room| length <= room) || self.front.has_room_for(key.len() + length);
         let found = files.find(hash, key, wants_value, |number, found| match (found, room) {
             (Answer::Value(value), _) => {
-                // Whoever asks for the length asks for the value next.
+                // A program that asks for the length asks for the value next.
                 if room.is_none() || self.front.is_found_again(hash) {
                     self.front.insert(number, hash, key, value);
                 }
@@ -260,7 +261,7 @@ impl Cache {
         self.deletes.store(true, Ordering::Relaxed);
     }
 
-    /// The last session of this process is gone: closes the files, whoever still has a session.
+    /// The last session of this process is gone: closes the files, even if other processes have sessions.
     pub(crate) fn close(&self) {
         if !self.is_ours() {
             return;

@@ -77,22 +77,22 @@ pub enum Error {
 /// Why a file is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Reason {
-    /// As for all files of the stash.
+    /// A reason for which any file of the stash is refused.
     #[error("{0}")]
     Refusal(Refusal),
-    /// Other users may write to it.
+    /// Other users may write to the file.
     #[error("can be written to by others (mode {0:03o}); run chmod go-w on it")]
     OthersMayWrite(u32),
-    /// It has several names: what is written here would be read there.
+    /// The file has several names: what is written here would be read there.
     #[error("has other names (hard links); replace it with a copy")]
     HardLink,
-    /// It has neither a header nor the start of one.
+    /// The file has neither a header nor the start of one.
     #[error("not a file of a session")]
     Foreign,
     /// A newer program has written it.
     #[error("format version {0} is not known here")]
     Newer(u32),
-    /// It has the identifier of another cache.
+    /// The file has the identifier of another cache.
     #[error("belongs to another identifier")]
     OtherIdentifier,
 }

@@ -73,16 +73,16 @@ impl Identity {
     }
 }
 
-/// Why a header is none.
+/// Why the first bytes of a file are no header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bad {
-    /// It does not begin as one.
+    /// The file does not begin as a header does.
     Foreign,
-    /// It begins as one, or is empty.
+    /// The file begins as a header does, or is empty.
     Damaged,
-    /// It begins with zeros, as files do after a power failure.
+    /// The file begins with zeros, as files do after a power failure.
     Zeros,
-    /// A newer program has written it.
+    /// A newer program has written the file.
     Newer(u32),
 }
 

@@ -100,8 +100,8 @@ impl Front {
         Some(entry.value_of(key).ok_or(Error::HashCollision).and_then(deliver))
     }
 
-    /// Whether a value that was found on disk, and handed over, is worth a copy in memory: if it was found before. To copy
-    /// each one would cost a program that asks for each value once a sixth of its time.
+    /// Whether a value that was found on disk, and handed over, is worth a copy in memory: if it was found before. To
+    /// copy each one would cost a program that asks for each value once a sixth of its time.
     pub(crate) fn is_found_again(&self, hash: u64) -> bool {
         let last = self.found.get(hash as usize % FOUND);
         last.is_some_and(|last| {
@@ -114,7 +114,8 @@ impl Front {
     }
 
     /// Adds what was stored or found on disk, and evicts older entries. Left out if it is too large, or if another
-    /// thread is inserting: the entry is on disk. `number` is that of its value file; an entry of another one is left out.
+    /// thread is inserting: the entry is on disk. `number` is that of its value file; an entry of another one is left
+    /// out.
     pub(crate) fn insert(&self, number: u64, hash: u64, key: &[u8], value: &[u8]) {
         let size = key.len() + value.len();
         if !self.has_room_for(size) {

@@ -12,7 +12,7 @@ use crate::patience::Patience;
 /// What a byte of the lock file protects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Byte {
-    /// Locked shared by whoever has the cache open.
+    /// Locked shared by each process that has the cache open.
     Open = 0,
     /// Locked while a process opens or closes the cache.
     Opening = 1,
@@ -103,8 +103,8 @@ impl<'a> Held<'a> {
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
-        // If that fails, the lock ends with the descriptor. The descriptor was compared a few calls ago; if it is another
-        // file by now, that has no such lock.
+        // If that fails, the lock ends with the descriptor. The descriptor was compared a few calls ago; if it is
+        // another file by now, that has no such lock.
         let _ = apply(self.0.as_fd(), self.1, Kind::Free);
     }
 }

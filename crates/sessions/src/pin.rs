@@ -1,5 +1,5 @@
-//! Guards of the map in memory. Those of its crate need thread-local storage, which is gone in exit handlers and at the end
-//! of threads; a guard with a number of its own is taken then.
+//! Guards of the map in memory. Those of its crate need thread-local storage, which is gone in exit handlers and at the
+//! end of threads; a guard with a number of its own is taken then.
 #![allow(unsafe_code, reason = "the trait of guards has an unsafe method")]
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,8 +8,8 @@ use papaya::{Guard, HashMap, LocalGuard, OwnedGuard};
 use seize::Collector;
 
 thread_local! {
-    /// Its destructor tells that thread-local storage is gone. The crate's own guard is used before this is registered, so
-    /// this one's destructor runs before the crate's, and never finds that half gone.
+    /// Its destructor tells that thread-local storage is gone. The crate's own guard is used before this is registered,
+    /// so this one's destructor runs before the crate's, and never finds that half gone.
     static ALIVE: Alive = {
         drop(Collector::new().enter());
         Alive
@@ -76,7 +76,8 @@ impl Guard for Pin<'_> {
     }
 
     unsafe fn defer_retire<T>(&self, pointer: *mut T, reclaim: unsafe fn(*mut T, &Collector)) {
-        // SAFETY: the caller's promise to this method is that of the method which is called.
+        // SAFETY: the caller promises that `pointer` is retired once and that no new reader can reach it, which is what
+        // both guards' methods need.
         unsafe {
             match self {
                 Pin::Usual(guard) => guard.defer_retire(pointer, reclaim),

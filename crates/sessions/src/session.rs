@@ -252,8 +252,8 @@ impl Drop for Session {
     }
 }
 
-/// Whether caches of these places have files beside each other. The name of the application does not matter: the caches of
-/// a process are told apart by their identifiers alone.
+/// Whether caches of these places have files beside each other. The name of the application does not matter: the caches
+/// of a process are told apart by their identifiers alone.
 fn is_same_stash(one: Option<&Place>, other: Option<&Place>) -> bool {
     match (one, other) {
         (Some(one), Some(other)) => one.root() == other.root(),

@@ -1,5 +1,5 @@
-//! The caches of an application as whoever cleans up sees them. Caches in working directories are not among them: nothing but the
-//! program and the user removes those.
+//! The caches of an application as commands that clean up see them. Caches in working directories are not among them:
+//! nothing but the program and the user removes those.
 
 use std::time::{Duration, SystemTime};
 
@@ -22,7 +22,7 @@ pub struct Kept {
     pub bytes: u64,
     /// When it was last opened, or written to.
     pub last_use: SystemTime,
-    /// It belongs to one adapter and driver.
+    /// The cache belongs to one adapter and driver.
     pub is_driver_versioned: bool,
 }
 

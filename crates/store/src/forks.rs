@@ -15,7 +15,7 @@ static NUMBERS: AtomicU32 = AtomicU32::new(1);
 static WIPED: AtomicPtr<AtomicU32> = AtomicPtr::new(null_mut());
 
 extern "C" fn after_fork_in_child() {
-    // SAFETY: once set, the page is never unmapped.
+    // SAFETY: `WIPED` is NULL or points into a page that is never unmapped once it is set.
     match unsafe { WIPED.load(Ordering::Acquire).as_ref() } {
         // An earlier handler may have called `now`, which took a number.
         Some(word) => number_in(word),
@@ -31,11 +31,12 @@ fn watch() {
         return;
     }
     if let Some(word) = wiped_word() {
-        // SAFETY: the page is mapped, zeroed, and aligned.
+        // SAFETY: `word` is the start of the page that was just mapped: zeroed, aligned, and unmapped below only.
         unsafe { word.as_ref() }.store(NUMBERS.load(Ordering::Acquire), Ordering::Release);
         let set = WIPED.compare_exchange(null_mut(), word.as_ptr(), Ordering::AcqRel, Ordering::Acquire);
         if set.is_err() {
-            // SAFETY: mapped above, and no other thread knows it.
+            // SAFETY: `word` is the page that was mapped above; it was not stored in `WIPED`, so no other thread knows
+            // it.
             unsafe { libc::munmap(word.as_ptr().cast(), size_of::<AtomicU32>()) };
         }
     }
@@ -78,7 +79,7 @@ fn wiped_word() -> Option<NonNull<AtomicU32>> {
 
 /// The number of this process, which differs in a forked child.
 pub fn now() -> u32 {
-    // SAFETY: once set, the page is never unmapped.
+    // SAFETY: `WIPED` is NULL or points into a page that is never unmapped once it is set.
     match unsafe { WIPED.load(Ordering::Acquire).as_ref() } {
         Some(word) => number_in(word),
         None => NUMBERS.load(Ordering::Acquire),
@@ -108,7 +109,7 @@ impl<T: Send + Sync> PerProcess<T> {
 
     /// The value of this process, if it has one.
     pub fn known(&self) -> Option<&T> {
-        // SAFETY: null, or leaked by `get`.
+        // SAFETY: the pointer is NULL, or `get_or_make` made it of a box that is never freed.
         let owned = unsafe { self.0.load(Ordering::Acquire).as_ref() };
         owned.filter(|owned| owned.process == now()).map(|owned| &owned.value)
     }
@@ -128,7 +129,7 @@ impl<T: Send + Sync> PerProcess<T> {
             // Asked again each time: a signal handler may fork here, and its child continues in this loop.
             let process = now();
             let before = self.0.load(Ordering::Acquire);
-            // SAFETY: null, or leaked below.
+            // SAFETY: `before` is NULL, or points to a box that was put there below and is never freed.
             let owned = unsafe { before.as_ref() };
             if let Some(owned) = owned.filter(|owned| owned.process == process) {
                 return &owned.value;
@@ -136,7 +137,7 @@ impl<T: Send + Sync> PerProcess<T> {
             let value = make(owned.map(|owned| &owned.value));
             let new = Box::into_raw(Box::new(Owned { process, value }));
             if self.0.compare_exchange(before, new, Ordering::AcqRel, Ordering::Acquire).is_err() {
-                // SAFETY: created above, and no other thread knows it.
+                // SAFETY: `new` was made of a box above, and was not put in place, so no other thread knows it.
                 drop(unsafe { Box::from_raw(new) });
             }
         }
@@ -190,7 +191,7 @@ mod tests {
     #[test]
     fn a_child_has_its_number_before_its_threads_ask() {
         here();
-        // SAFETY: once set, the page is never unmapped.
+        // SAFETY: `WIPED` is NULL or points into a page that is never unmapped once it is set.
         let Some(word) = (unsafe { WIPED.load(Ordering::Acquire).as_ref() }) else { return };
         // SAFETY: the child reads an atomic and exits at once.
         let child = unsafe {

@@ -227,22 +227,22 @@ pub enum ValueError {
     /// There is no such name.
     #[error("is no setting of this version")]
     Name,
-    /// Neither bytes, nor a number with a unit, nor `none`.
+    /// The value is neither a number of bytes, nor a number with a unit, nor `none`.
     #[error("takes a size such as 512MiB, 4GiB or 1000000, or none")]
     Size,
-    /// Neither days nor `none`.
+    /// The value is neither a number of days nor `none`.
     #[error("takes a number of days, or none")]
     Days,
-    /// Neither `all` nor `none` nor a number.
+    /// The value is neither `all` nor `none` nor a number.
     #[error("takes all, none, or a number of runs")]
     Modules,
     /// No mode of background work.
     #[error("takes allowed, intrusive, disabled or profiling")]
     Background,
-    /// Neither kinds of caches nor `none`.
+    /// The value is neither a list of kinds of caches nor `none`.
     #[error("takes compilations, conversions, driver-managed, sessions, several of these, or none")]
     Caches,
-    /// Neither `on` nor `off`.
+    /// The value is neither `on` nor `off`.
     #[error("takes on or off")]
     Switch,
     /// No absolute path, or not written as one.
@@ -487,8 +487,8 @@ fn is_new(line: &str) -> bool {
     !SAID.iter().find_map(said_before).unwrap_or(false)
 }
 
-/// Complaints as a log line has them: the first few. A pipe that nobody reads takes 64 KiB, and then holds up whoever
-/// writes to it.
+/// Complaints as a log line has them: the first few. A pipe that nobody reads takes 64 KiB, and then holds up the
+/// process that writes to it.
 fn in_a_line(complaints: &[String]) -> String {
     const SAID: usize = 3;
     let (said, more) = complaints.split_at(complaints.len().min(SAID));

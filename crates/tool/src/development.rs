@@ -26,8 +26,8 @@ pub(crate) struct Folders {
 }
 
 impl Folders {
-    /// The files, for this library. `include` is the folder of the header as programs will see it. None: the library's path
-    /// cannot be written in such a file.
+    /// The files, for this library. `include` is the folder of the header as programs will see it. None: the library's
+    /// path cannot be written in such a file.
     pub(crate) fn plan(&self, include: &Path, library: Option<&Library>) -> Option<[Planned; 2]> {
         let path = &library?.path;
         let escaped =
@@ -45,7 +45,7 @@ impl Folders {
         ])
     }
 
-    /// Both paths.
+    /// The paths of the header and of the file for pkg-config.
     pub(crate) fn paths(&self) -> [PathBuf; 2] {
         [self.include.join("vkstash.h"), self.pkg_config.join("vkstash.pc")]
     }
@@ -65,5 +65,5 @@ pub(crate) fn occupant(path: &Path) -> Result<Occupant, ManifestError> {
     Ok(if begins(HEADER) || begins(PKG_CONFIG) { Occupant::Ours } else { Occupant::Foreign })
 }
 
-/// So many bytes of these files are the same in every version: `/* vkstash: ` and `# Filled by `.
+/// The number of first bytes of these files that are the same in every version: `/* vkstash: ` and `# Filled by `.
 const BEGINNING: usize = 12;

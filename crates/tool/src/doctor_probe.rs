@@ -72,7 +72,7 @@ fn ask(answer: &mut Answer, layer: Option<&Path>) -> Result<(), String> {
     let instance = unsafe { entry.create_instance(&create_info, None) };
     let instance = instance.map_err(|error| format!("vkCreateInstance: {error}"))?;
     answer.has_layer = layer.is_some_and(is_loaded);
-    // SAFETY: the instance is a live one.
+    // SAFETY: the instance was created above, and is destroyed below only.
     let devices = unsafe { instance.enumerate_physical_devices() };
     let devices = devices.map_err(|error| format!("vkEnumeratePhysicalDevices: {error}"));
     for device in devices.iter().flatten() {
@@ -113,7 +113,7 @@ fn is_loaded(library: &Path) -> bool {
 fn describe(instance: &ash::Instance, device: vk::PhysicalDevice) -> Device {
     // SAFETY: the device is of this live instance.
     let properties = unsafe { instance.get_physical_device_properties(device) };
-    // SAFETY: as above: the device is of this live instance, and no layer is named.
+    // SAFETY: the physical device is of this live instance, and no layer is named.
     let extensions = unsafe { instance.enumerate_device_extension_properties(device) }.unwrap_or_default();
     let has = |name: &CStr| extensions.iter().any(|found| found.extension_name_as_c_str() == Ok(name));
     let is_at_least = |version| properties.api_version >= version;

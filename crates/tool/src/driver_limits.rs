@@ -13,7 +13,7 @@ use serde::Serialize;
 /// The largest limit that is set; limits are whole GiB.
 const MOST_BYTES: u64 = 10 << 30;
 
-/// At most one of so many free bytes may go to a driver's cache.
+/// A driver's cache may take at most the free bytes divided by this number.
 const SHARE_OF_FREE: u64 = 4;
 
 /// No driver has a higher limit by default, so that what is set takes nothing away.

@@ -1,5 +1,5 @@
-//! `vkstash install` and `vkstash uninstall`: the manifests through which the Vulkan loader finds the layer, and what a program
-//! in C needs to use its library.
+//! `vkstash install` and `vkstash uninstall`: the manifests through which the Vulkan loader finds the layer, and what a
+//! program in C needs to use its library.
 
 use std::env;
 use std::io::{self, Write as _};

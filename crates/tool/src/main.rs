@@ -5,15 +5,16 @@
 //! - `run`, `bench`, `install` programs with the layer, and the manifests through which the loader finds it; `prewarm`,
 //!   `prewarm_worker` compiling ahead of programs, and the processes that do it
 //! - `doctor` why programs run without the stash; `doctor_probe` the process that asks the loader and the drivers
-//! - `stats`, `list`, `show`, `inspect`, `keep`, `background`, `cache`, `gc`, `prune`, `quarantine`, `verify`, `export`, `import`,
-//!   `base` the commands that read and change the stash; `manual` man pages and completions
+//! - `stats`, `list`, `show`, `inspect`, `keep`, `background`, `cache`, `gc`, `prune`, `quarantine`, `verify`,
+//!   `export`, `import`, `base` the commands that read and change the stash; `manual` man pages and completions
 //! - `environment` what the loader of a process is told; `folder` the folder that it finds the layer in
-//! - `session_caches` the caches of sessions, for `gc`; `development` the header and the file for pkg-config; `manifest` the layer's manifests; `kept` the limits in force, and their sources
-//! - `driver_limits` how large the drivers' own caches may get; `choice` which application a name means; `library` the layer library that belongs to this tool; `output`
-//!   printing; `confirm` asking
-//! - `names` Vulkan's names; `tally` sums of counters; `unready` why pipelines were not ready; `units` numbers for people;
-//!   `signals`, `start` signals and streams of the command that runs; `new_file`, `regular`, `root`, `elf`, `cli` files, folders,
-//!   libraries, the command line
+//! - `session_caches` the caches of sessions, for `gc`; `development` the header and the file for pkg-config;
+//!   `manifest` the layer's manifests; `kept` the limits in force, and their sources
+//! - `driver_limits` how large the drivers' own caches may get; `choice` which application a name means; `library` the
+//!   layer library that belongs to this tool; `output` printing; `confirm` asking
+//! - `names` Vulkan's names; `tally` sums of counters; `unready` why pipelines were not ready; `units` numbers for
+//!   people; `signals`, `start` signals and streams of the command that runs; `new_file`, `regular`, `root`, `elf`,
+//!   `cli` files, folders, libraries, the command line
 
 mod background;
 mod base;

@@ -72,7 +72,7 @@ impl Candidate<'_> {
         is_dry_run: bool,
     ) -> Result<Option<Candidate<'a>>, OpenError> {
         let used_before = unix_ms(before);
-        // Whoever cannot read its records removes nothing of it.
+        // Where the application's records cannot be read, nothing of it is removed.
         prune::prune(root, &Request { application: &info.folder, used_before, is_dry_run: true })?;
         let sessions = session_caches::remove_unused(root, info, before, is_dry_run);
         let request = Request { application: &info.folder, used_before, is_dry_run };

@@ -1,5 +1,5 @@
-//! The caches of sessions, as `vkstash stats` counts them and `vkstash gc` treats them: they count against the limits, and
-//! yield after the records.
+//! The caches of sessions, as `vkstash stats` counts them and `vkstash gc` treats them: they count against the limits,
+//! and yield after the records.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -39,8 +39,8 @@ struct Candidate {
     kept: Kept,
 }
 
-/// Removes driver-versioned caches that are older than the limit of age, and then, from the one that was used longest ago on,
-/// what exceeds a limit. A cache that a process has open stays.
+/// Removes driver-versioned caches that are older than the limit of age, and then, from the one that was used longest
+/// ago on, what exceeds a limit. A cache that a process has open stays.
 pub(crate) fn clean(root: &Path) -> Result<Removed, OpenError> {
     let of_root = kept::read(root, None).settings;
     let limits = kept::limits(root, &of_root);

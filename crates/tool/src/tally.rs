@@ -76,7 +76,8 @@ impl Tally {
         self.percent_of_asked(self.served())
     }
 
-    /// The same of the requests that the driver's or the program's own caches answered.
+    /// Share of the requests that the driver's or the program's own caches answered: percent with one decimal, rounded
+    /// down.
     pub(crate) fn driver_percent(&self) -> Option<f64> {
         self.percent_of_asked(self.get(Count::DriverHad))
     }

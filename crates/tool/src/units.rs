@@ -27,8 +27,8 @@ pub(crate) fn span(nanos: u64) -> FormattedDuration {
     humantime::format_duration(Duration::from_nanos(rounded.saturating_mul(step)))
 }
 
-/// Time that serving has saved. An upper bound: the driver's own disk cache might have saved some of it too. `ahead`: so
-/// much of it was spent by workers in the same run, so that the program had other things done meanwhile, at best.
+/// Time that serving has saved. An upper bound: the driver's own disk cache might have saved some of it too. `ahead`:
+/// so much of it was spent by workers in the same run, so that the program had other things done meanwhile, at best.
 pub(crate) fn saved(nanos: u64, ahead: u64) -> String {
     match (nanos.saturating_sub(ahead), ahead) {
         (0, 0) => "nothing saved".to_owned(),

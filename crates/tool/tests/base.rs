@@ -166,12 +166,12 @@ fn bases_of_any_name_are_listed_added_and_removed() {
     };
     let told = of_list(&sandbox, &["list".as_ref()]);
     assert_eq!((text(&told.stdout), told.stderr.is_empty()), (&*lines(&shown), true), "{told:?}");
-    // The layer reads the same.
+    // The layer reads the same list of bases.
     let (settings, complaints) = vkstash_store::settings::read(&sandbox.path("stash"), None).unwrap();
     let paths: Vec<_> =
         names.iter().map(|name| sandbox.folder.path().join(OsStr::from_bytes(name))).collect();
     assert_eq!((settings.bases, complaints), (paths.clone(), Vec::new()));
-    // One that is gone can be removed, and another one is shown with the reason.
+    // A base that is gone can be removed, and another one is shown with the reason.
     fs::remove_dir(&paths[1]).unwrap();
     fs::set_permissions(&paths[2], fs::Permissions::from_mode(0o777)).unwrap();
     let told = of_list(&sandbox, &["remove".as_ref(), paths[1].as_os_str()]);
@@ -320,7 +320,7 @@ fn the_list_says_why_a_base_is_not_used_and_a_folder_is_one_base_however_it_is_w
     assert!(listed[1].starts_with("  not used: ") && listed[1].contains("No such file"), "{listed:?}");
     assert_eq!(listed[17], shown(&bases[16]));
     assert_eq!(listed[18], "  not used: there are 16 before it, and no more are looked into");
-    // One that goes makes room for the next.
+    // A base that is removed makes room for the next.
     assert!(of_list(&sandbox, &["remove".as_ref(), bases[0].as_os_str()]).status.success());
     assert_eq!(fs::read_to_string(&file).unwrap(), lines[1..].concat());
     assert!(of_list(&sandbox, &["remove".as_ref(), bases[16].as_os_str()]).status.success());

@@ -63,7 +63,7 @@ fn what_a_comparison_is_not_worth_is_said() {
     let failing = json(&bench(&sandbox, &["-r", "1", "--json", "--", "sh", "-c", "exit 3"]));
     assert!(has_remark(&failing, "the command fails, with and without the layer"), "{failing}");
     assert!(has_remark(&failing, "the layer saw no device"), "{failing}");
-    // It ends otherwise if the layer is there.
+    // A program that ends otherwise if the layer is there.
     let script = "test -n \"$VKSTASH_DISABLE\"";
     let other = json(&bench(&sandbox, &["-r", "1", "--json", "--", "sh", "-c", script]));
     assert!(has_remark(&other, "with the layer it ends with"), "{other}");

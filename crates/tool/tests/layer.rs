@@ -43,7 +43,7 @@ impl Real {
         self.with(&["run"], arguments)
     }
 
-    /// `vkstash WORDS -- vkstash-corpus ...`, the same.
+    /// `vkstash WORDS -- vkstash-corpus ...` on that driver, without the driver's own disk cache.
     pub(super) fn with(&self, words: &[&str], arguments: &[&str]) -> Command {
         let mut command = self.sandbox.tool();
         command.env("VKSTASH_LIBRARY", &self.library).env("MESA_SHADER_CACHE_DISABLE", "true");

@@ -98,7 +98,7 @@ impl Sandbox {
 
 /// Tests that were started in the background, or by nohup, inherit ignored signals and pass them on.
 fn interruptible(command: &mut Command) {
-    // SAFETY: signal is async-signal-safe.
+    // SAFETY: the closure runs between fork and exec; it only calls signal, which is async-signal-safe.
     unsafe {
         command.pre_exec(|| {
             for signal in [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP] {

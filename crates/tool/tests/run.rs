@@ -282,8 +282,8 @@ fn signals_reach_the_command() {
     {
         let script = format!("trap 'echo got; exit 7' {name}; echo ready; while :; do sleep 0.02; done");
         let mut command = sandbox.run(&script);
-        // A shell cannot trap a signal that it inherits as ignored, from nohup for instance.
-        // SAFETY: signal is async-signal-safe and gets constants.
+        // A shell cannot trap a signal that it inherits as ignored, from nohup for instance. SAFETY: the closure runs
+        // between fork and exec; it only calls signal, which is async-signal-safe, with constants.
         unsafe {
             command.pre_exec(move || {
                 libc::signal(signal, libc::SIG_DFL);
@@ -372,7 +372,7 @@ fn a_caller_that_ignores_its_children_gets_the_status_all_the_same() {
     let sandbox = Sandbox::new();
     let mut command = sandbox.tool();
     command.args(["run", "--quiet", "--", "grep", "SigIgn", "/proc/self/status"]);
-    // SAFETY: signal is async-signal-safe and gets constants.
+    // SAFETY: the closure runs between fork and exec; it only calls signal, which is async-signal-safe, with constants.
     unsafe {
         command.pre_exec(|| {
             libc::signal(libc::SIGCHLD, libc::SIG_IGN);
@@ -390,7 +390,7 @@ fn a_caller_that_ignores_its_children_gets_the_status_all_the_same() {
 fn ignored_with(sandbox: &Sandbox, signal: i32, before: libc::sighandler_t) -> u64 {
     let mut command = sandbox.tool();
     command.args(["run", "--quiet", "--", "grep", "SigIgn", "/proc/self/status"]);
-    // SAFETY: signal is async-signal-safe and gets constants.
+    // SAFETY: the closure runs between fork and exec; it only calls signal, which is async-signal-safe, with constants.
     unsafe {
         command.pre_exec(move || {
             libc::signal(signal, before);

@@ -44,7 +44,7 @@ fn systemd_understands_the_units() {
     fs::create_dir_all(&odd).unwrap();
     fs::write(odd.join("odd.conf"), "[Unit]\nNise=19\n").unwrap();
     assert_eq!(complaints(&sandbox, &units), "");
-    // It sees what is wrong.
+    // `complaints` sees what is wrong.
     for (at, change) in [
         ["Nice=19", "Nise=19"],
         ["Type=oneshot", "Type=onesho"],

@@ -94,10 +94,11 @@ fn pipeline(command: &str, device: &Device, handle: vk::Pipeline) -> Option<Pipe
 }
 
 /// # Safety
-/// A valid structure, whose chain begins with a create info.
+/// `info` is valid during this call, and its chain begins with the valid create info of a pipeline.
 unsafe fn understand<'a>(call: &mut Call, device: &Device, info: &AnyInfo) -> Option<Element<'a>> {
     use vk::StructureType as S;
-    // SAFETY: the cast follows the sType.
+    // SAFETY: the caller passes a structure whose chain begins with a create info; each cast follows the sType of that
+    // create info.
     unsafe {
         let first = info.p_next.cast::<vk::BaseInStructure<'_>>().as_ref()?;
         match first.s_type {
@@ -126,7 +127,8 @@ pub unsafe extern "system" fn create(
             return vk::Result::ERROR_DEVICE_LOST;
         };
         allowed(call.command, &device);
-        // SAFETY: required pointers to valid structures; the array has the count that stands beside it.
+        // SAFETY: the program passes a valid create info and a valid place for the handles; the array in it has as many
+        // elements as its count says.
         unsafe {
             let (info, out) = (&*info, &mut *out);
             let binaries = match source(call, &device, info) {
@@ -150,7 +152,7 @@ pub unsafe extern "system" fn create(
 }
 
 /// # Safety
-/// A valid create info.
+/// `info` is valid during this call: each of its pointers is NULL or points to a valid structure.
 unsafe fn source(call: &mut Call, device: &Device, info: &CreateInfo) -> Result<Vec<Binary>, vk::Result> {
     let config = config::current();
     let name = call.command;
@@ -185,14 +187,16 @@ unsafe fn source(call: &mut Call, device: &Device, info: &CreateInfo) -> Result<
 }
 
 /// # Safety
-/// A valid structure.
+/// `source` is valid during this call: its arrays have `count` elements, and each element as many bytes as its size
+/// says.
 unsafe fn from_data(
     config: &Config,
     device: &Device,
     source: &KeysAndData,
 ) -> Result<Vec<Binary>, vk::Result> {
     let global = global_key(config, device);
-    // SAFETY: arrays have the count that stands beside them, data its size.
+    // SAFETY: the caller passes a valid structure: its arrays have `count` elements, and the data of each element has
+    // its size.
     unsafe {
         let keys = slice(source.keys, source.count);
         let read = |(key, data): (&Key, &Data)| {
@@ -215,7 +219,7 @@ pub unsafe extern "system" fn destroy(
     callbacks: *const vk::AllocationCallbacks<'_>,
 ) {
     let name = "vkDestroyPipelineBinaryKHR";
-    // SAFETY: the command's own pointers.
+    // SAFETY: `callbacks` is the pAllocator that the program passes to vkDestroyPipelineBinaryKHR: NULL or valid.
     unsafe { lifecycle::destroy(name, "VkPipelineBinaryKHR", device, handle, callbacks, |_| {}) };
 }
 
@@ -226,7 +230,7 @@ pub unsafe extern "system" fn get_key(device: vk::Device, info: *const AnyInfo, 
             return vk::Result::ERROR_DEVICE_LOST;
         };
         allowed(call.command, &device);
-        // SAFETY: NULL or a valid structure; a required output pointer.
+        // SAFETY: the program passes NULL or a valid pPipelineCreateInfo, and a pPipelineKey that can be written.
         unsafe {
             let key = match info.as_ref() {
                 None => global_key(&config::current(), &device),
@@ -254,7 +258,8 @@ pub unsafe extern "system" fn get_data(
             return vk::Result::ERROR_DEVICE_LOST;
         };
         allowed(call.command, &device);
-        // SAFETY: required pointers; data is NULL or as long as the size says.
+        // SAFETY: the program passes a valid pInfo, places for the key and the size, and a pPipelineBinaryData that is
+        // NULL or has as many bytes as the size says.
         unsafe {
             let Some(binary) = find(call.command, &device, (*info).handle) else {
                 return vk::Result::ERROR_UNKNOWN;
@@ -287,7 +292,7 @@ pub unsafe extern "system" fn release(
             return vk::Result::ERROR_DEVICE_LOST;
         };
         allowed(call.command, &device);
-        // SAFETY: a required pointer to a valid structure.
+        // SAFETY: the program passes a pInfo that points to a valid structure.
         let handle = vk::Pipeline::from_raw(unsafe { (*info).handle });
         let Some(pipeline) = pipeline(call.command, &device, handle) else {
             return vk::Result::ERROR_UNKNOWN;

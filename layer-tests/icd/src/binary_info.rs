@@ -37,7 +37,7 @@ struct Info {
 /// Writes VkPhysicalDevicePipelineBinaryPropertiesKHR.
 ///
 /// # Safety
-/// `node` is this structure.
+/// `node` points to a VkPhysicalDevicePipelineBinaryPropertiesKHR that can be written.
 pub unsafe fn properties(config: &Config, node: *mut vk::BaseOutStructure<'_>) {
     let internal = config.disk_cache;
     let truths = [internal, internal, internal && config.prefers_internal_cache, false, false];
@@ -48,9 +48,9 @@ pub unsafe fn properties(config: &Config, node: *mut vk::BaseOutStructure<'_>) {
 /// Whether a device's chain disables the internal cache.
 ///
 /// # Safety
-/// A valid chain.
+/// `p_next` is NULL or a chain that is valid during this call.
 pub unsafe fn internal_cache_off(p_next: *const c_void) -> bool {
-    // SAFETY: the chain is valid, and each cast follows the sType.
+    // SAFETY: the caller passes NULL or a valid chain, and each cast follows the sType.
     unsafe {
         chain::walk(p_next)
             .find(|&node| (*node).s_type == INTERNAL_CACHE_CONTROL)
@@ -76,9 +76,10 @@ pub fn find(command: &str, device: &Device, handle: u64) -> Option<Arc<Binary>> 
 /// The binaries that a create info passes; a count of 0 means none (contract 5.4).
 ///
 /// # Safety
-/// A valid chain.
+/// `p_next` is NULL or a chain that is valid during this call.
 pub unsafe fn passed(call: &Call, device: &Device, p_next: *const c_void) -> Option<Vec<Arc<Binary>>> {
-    // SAFETY: the cast follows the sType; the array has the count that stands beside it.
+    // SAFETY: the caller passes NULL or a valid chain; the cast follows the sType, and the array has as many elements
+    // as its count says.
     let handles = unsafe {
         let info = &*chain::walk(p_next).find(|&node| (*node).s_type == INFO)?.cast::<Info>();
         slice(info.binaries, info.count)

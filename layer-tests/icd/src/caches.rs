@@ -34,7 +34,8 @@ pub unsafe extern "system" fn create(
     callbacks: *const vk::AllocationCallbacks<'_>,
     out: *mut vk::PipelineCache,
 ) -> vk::Result {
-    // SAFETY: the command's own pointers; initial data is as long as it says.
+    // SAFETY: the program passes a valid create info with initialDataSize bytes of data, a pAllocator that is NULL or
+    // valid, and an output pointer; all are valid until the command returns.
     unsafe {
         let info = &*info;
         let call = Call {
@@ -63,7 +64,7 @@ pub unsafe extern "system" fn destroy(
     handle: vk::PipelineCache,
     callbacks: *const vk::AllocationCallbacks<'_>,
 ) {
-    // SAFETY: the command's own pointers.
+    // SAFETY: `callbacks` is the pAllocator that the program passes to vkDestroyPipelineCache: NULL or valid.
     unsafe {
         let name = "vkDestroyPipelineCache";
         lifecycle::destroy(name, "VkPipelineCache", device, handle.as_raw(), callbacks, |body| {
@@ -91,7 +92,7 @@ pub unsafe extern "system" fn get_data(
         };
         let _use = cache.enter(call.command, cache.flags & 1 != 0);
         let config = config::current();
-        // SAFETY: a required size; data is NULL or that long.
+        // SAFETY: the program passes a valid pDataSize, and a pData that is NULL or has as many bytes.
         unsafe {
             let room = if data.is_null() { usize::MAX } else { *size };
             let (whole, fitting) = match config.cache_data {
@@ -150,7 +151,7 @@ pub unsafe extern "system" fn create_data_graphs(
         let _use = cache.enter(call.command, cache.flags & 1 != 0);
         for number in 0..count {
             cache.add([number as u8; 32]);
-            // SAFETY: the command's own array.
+            // SAFETY: pPipelines has `count` places, and `number` is below that.
             unsafe { out.add(number as usize).write(vk::Pipeline::null()) };
         }
         vk::Result::SUCCESS
@@ -173,7 +174,7 @@ pub unsafe extern "system" fn merge(
             return vk::Result::ERROR_OUT_OF_HOST_MEMORY;
         };
         let _use = into.enter(call.command, true);
-        // SAFETY: the command's own array.
+        // SAFETY: the program passes a pSrcCaches with `count` elements.
         for &source in unsafe { slice(sources, count) } {
             if source == target {
                 violation("vkMergePipelineCaches: the destination is among the sources");

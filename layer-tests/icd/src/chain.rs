@@ -15,7 +15,7 @@ const LOADER: [i32; 2] = [47, 48];
 /// The structures of a chain.
 ///
 /// # Safety
-/// NULL or a valid chain that outlives the iterator.
+/// `p_next` is NULL or a valid chain that outlives the iterator.
 pub unsafe fn walk(p_next: *const c_void) -> impl Iterator<Item = *mut vk::BaseOutStructure<'static>> {
     let mut next = p_next.cast_mut().cast::<vk::BaseOutStructure<'static>>();
     std::iter::from_fn(move || {
@@ -30,11 +30,11 @@ pub unsafe fn walk(p_next: *const c_void) -> impl Iterator<Item = *mut vk::BaseO
 /// The sTypes of a chain. A repeated one is a violation.
 ///
 /// # Safety
-/// NULL or a valid chain.
+/// `p_next` is NULL or a chain that is valid during this call.
 pub unsafe fn types(command: &str, p_next: *const c_void) -> Vec<i32> {
     // SAFETY: the caller passes NULL or a valid chain, which `walk` needs.
     let types: Vec<i32> = unsafe { walk(p_next) }
-        // SAFETY: `walk` yields valid structures.
+        // SAFETY: the caller passes NULL or a valid chain, so `walk` yields valid structures.
         .map(|node| unsafe { (*node).s_type.as_raw() })
         .collect();
     for (index, s_type) in types.iter().enumerate() {
@@ -48,7 +48,7 @@ pub unsafe fn types(command: &str, p_next: *const c_void) -> Vec<i32> {
 /// The structure of type `T` in a chain.
 ///
 /// # Safety
-/// NULL or a valid chain that outlives `'a`.
+/// `p_next` is NULL or a valid chain that outlives `'a`.
 pub unsafe fn find<'a, T: vk::TaggedStructure>(p_next: *const c_void) -> Option<&'a T> {
     // SAFETY: the caller passes NULL or a valid chain that outlives `'a`; a structure of this sType is a `T`.
     unsafe { walk(p_next).find(|&node| (*node).s_type == T::STRUCTURE_TYPE).map(|node| &*node.cast::<T>()) }

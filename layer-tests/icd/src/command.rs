@@ -64,7 +64,7 @@ fn is_of(fault: &Fault, command: &str) -> bool {
 /// The processor time of the calling thread.
 fn ran() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the call writes this structure.
+    // SAFETY: `time` is a timespec on this stack, which the call fills in.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }

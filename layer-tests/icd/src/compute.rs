@@ -17,7 +17,7 @@ pub unsafe extern "system" fn create(
     callbacks: *const vk::AllocationCallbacks<'_>,
     out: *mut vk::Pipeline,
 ) -> vk::Result {
-    // SAFETY: the command's own arrays; create infos are valid.
+    // SAFETY: pCreateInfos has `count` valid create infos and pPipelines `count` places until the command returns.
     unsafe {
         let infos = slice(infos, count);
         out.write_bytes(0, count as usize);
@@ -39,7 +39,7 @@ pub unsafe extern "system" fn create(
 /// Reads a create info.
 ///
 /// # Safety
-/// A valid create info.
+/// `info` is a valid create info of a vkCreateComputePipelines call that has not returned.
 pub unsafe fn element<'a>(
     call: &mut Call,
     device: &handles::Device,

@@ -44,10 +44,11 @@ const PLAIN: &[(vk::StructureType, usize)] = &[
 /// as drivers do.
 ///
 /// # Safety
-/// A valid chain.
+/// `p_next` is NULL or a chain that is valid during this call.
 pub unsafe fn plain_chain(hasher: &mut Hasher, p_next: *const c_void) {
     for (s_type, length) in PLAIN {
-        // SAFETY: a valid chain; a structure of this sType has that many bytes after its header.
+        // SAFETY: the caller passes NULL or a valid chain; a structure of this sType has that many bytes after its
+        // header.
         unsafe {
             if let Some(node) = chain::walk(p_next).find(|&node| (*node).s_type == *s_type) {
                 hasher.signed(s_type.as_raw());
@@ -60,11 +61,11 @@ pub unsafe fn plain_chain(hasher: &mut Hasher, p_next: *const c_void) {
 /// The digest of shader code and the module's flags, from which identifiers are computed (contract 2.2).
 ///
 /// # Safety
-/// A valid create info.
+/// `info` is valid: pCode has codeSize bytes during this call.
 pub unsafe fn module(info: &vk::ShaderModuleCreateInfo<'_>) -> Digest {
     let mut hasher = Hasher::new("module");
     hasher.word(info.flags.as_raw());
-    // SAFETY: pCode points to codeSize bytes.
+    // SAFETY: the caller passes a valid create info, so pCode points to codeSize bytes.
     let code = unsafe { slice(info.p_code.cast::<u8>(), info.code_size as u32) };
     hasher.bytes(code);
     let digest = hasher.finish();
@@ -75,7 +76,7 @@ pub unsafe fn module(info: &vk::ShaderModuleCreateInfo<'_>) -> Digest {
 /// A sampler.
 ///
 /// # Safety
-/// A valid create info.
+/// `info` is valid with its chain during this call.
 pub unsafe fn sampler(info: &vk::SamplerCreateInfo<'_>) -> Digest {
     let mut hasher = Hasher::new("sampler");
     hasher.word(info.flags.as_raw());
@@ -94,7 +95,7 @@ pub unsafe fn sampler(info: &vk::SamplerCreateInfo<'_>) -> Digest {
     hasher.float(info.max_lod);
     hasher.signed(info.border_color.as_raw());
     hasher.word(info.unnormalized_coordinates);
-    // SAFETY: a valid chain.
+    // SAFETY: the caller passes a valid create info, so its chain is valid during this call.
     unsafe { plain_chain(&mut hasher, info.p_next) };
     hasher.finish()
 }
@@ -102,7 +103,7 @@ pub unsafe fn sampler(info: &vk::SamplerCreateInfo<'_>) -> Digest {
 /// A set layout, with the contents of its immutable samplers.
 ///
 /// # Safety
-/// A valid create info.
+/// `info` is valid with its arrays and chain during this call.
 pub unsafe fn set_layout(command: &str, device: u64, info: &vk::DescriptorSetLayoutCreateInfo<'_>) -> Digest {
     let mut hasher = Hasher::new("set layout");
     hasher.word(info.flags.as_raw());
@@ -142,7 +143,7 @@ pub unsafe fn set_layout(command: &str, device: u64, info: &vk::DescriptorSetLay
 /// A pipeline layout, with the contents of its set layouts.
 ///
 /// # Safety
-/// A valid create info.
+/// `info` is valid with its arrays during this call.
 pub unsafe fn pipeline_layout(command: &str, device: u64, info: &vk::PipelineLayoutCreateInfo<'_>) -> Digest {
     let mut hasher = Hasher::new("pipeline layout");
     hasher.word(info.flags.as_raw());

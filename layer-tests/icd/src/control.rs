@@ -8,7 +8,7 @@ use crate::{config, objects, proc_addr, record};
 /// reason.
 ///
 /// # Safety
-/// `json` is NULL or a string.
+/// `json` is NULL or a NUL-terminated string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vkstash_test_icd_control(json: *const c_char) -> i32 {
     std::panic::catch_unwind(|| {
@@ -41,7 +41,7 @@ pub extern "C" fn vkstash_test_icd_take_record() -> *mut c_char {
 /// Frees a record.
 ///
 /// # Safety
-/// NULL, or a result of `vkstash_test_icd_take_record`, once.
+/// `record` is NULL, or a result of `vkstash_test_icd_take_record` that was not passed here before.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vkstash_test_icd_free(record: *mut c_char) {
     if !record.is_null() {

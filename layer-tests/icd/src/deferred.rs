@@ -43,7 +43,8 @@ pub unsafe extern "system" fn create(
 ) -> vk::Result {
     let call = plain("vkCreateDeferredOperationKHR");
     let operation = Body::Operation(Arc::new(Operation::empty()));
-    // SAFETY: the command's own pointers.
+    // SAFETY: the program passes a pAllocator that is NULL or valid, and a pDeferredOperation that can be written;
+    // there is no chain.
     unsafe { lifecycle::create(call, device, std::ptr::null(), callbacks, out, |_, _| Ok(operation)) }
 }
 
@@ -54,7 +55,7 @@ pub unsafe extern "system" fn destroy(
     callbacks: *const vk::AllocationCallbacks<'_>,
 ) {
     let name = "vkDestroyDeferredOperationKHR";
-    // SAFETY: the command's own pointers.
+    // SAFETY: `callbacks` is the pAllocator that the program passes to vkDestroyDeferredOperationKHR: NULL or valid.
     unsafe {
         lifecycle::destroy(name, "VkDeferredOperationKHR", device, handle.as_raw(), callbacks, |body| {
             if matches!(body, Body::Operation(operation) if operation.result() == vk::Result::NOT_READY) {

@@ -56,7 +56,8 @@ pub unsafe extern "system" fn properties(
     out: *mut vk::PipelineExecutablePropertiesKHR<'_>,
 ) -> vk::Result {
     command(plain("vkGetPipelineExecutablePropertiesKHR"), |call| {
-        // SAFETY: a required pointer; the command's own count and output.
+        // SAFETY: the program passes a valid structure that names the pipeline, a valid count, and an output that is
+        // NULL or has as many elements.
         unsafe {
             let stages = find(call, device, (*info).pipeline).map_or(0, |pipeline| pipeline.stages);
             let one = |stage: u32| {
@@ -77,7 +78,8 @@ pub unsafe extern "system" fn statistics(
     out: *mut vk::PipelineExecutableStatisticKHR<'_>,
 ) -> vk::Result {
     command(plain("vkGetPipelineExecutableStatisticsKHR"), |call| {
-        // SAFETY: a required pointer; the command's own count and output.
+        // SAFETY: the program passes a valid structure that names the executable, a valid count, and an output that is
+        // NULL or has as many elements.
         unsafe {
             let own = captured(call, device, &*info, STATISTICS).map(|pipeline| {
                 let digest = digest("statistics", &pipeline.key);
@@ -101,7 +103,8 @@ pub unsafe extern "system" fn representations(
     out: *mut vk::PipelineExecutableInternalRepresentationKHR<'_>,
 ) -> vk::Result {
     command(plain("vkGetPipelineExecutableInternalRepresentationsKHR"), |call| {
-        // SAFETY: a required pointer; the command's own count and output.
+        // SAFETY: the program passes a valid structure that names the executable, a valid count, and an output that is
+        // NULL or has as many elements.
         unsafe {
             let own = captured(call, device, &*info, REPRESENTATIONS).map(|pipeline| {
                 let mut own = vk::PipelineExecutableInternalRepresentationKHR::default();

@@ -30,9 +30,9 @@ pub const RETAIN: u64 = 0x80_0000;
 /// Effective flags: the 64-bit ones replace the others (contract 3.4).
 ///
 /// # Safety
-/// A valid chain.
+/// `p_next` is NULL or the valid chain of a create info.
 pub unsafe fn effective(call: &Call, device: &Device, plain: u32, p_next: *const c_void) -> u64 {
-    // SAFETY: the program passes a valid chain.
+    // SAFETY: the caller passes NULL or the valid chain of a create info.
     match unsafe { chain::find::<vk::PipelineCreateFlags2CreateInfoKHR<'_>>(p_next) } {
         Some(flags) if device.maintenance5 => flags.flags.as_raw(),
         Some(_) => {
@@ -46,9 +46,9 @@ pub unsafe fn effective(call: &Call, device: &Device, plain: u32, p_next: *const
 /// The flags of a create info as the program wrote them, also for calls that a fault ends.
 ///
 /// # Safety
-/// A valid chain.
+/// `p_next` is NULL or the valid chain of a create info.
 pub unsafe fn written(plain: u32, p_next: *const c_void) -> u64 {
-    // SAFETY: the program passes a valid chain.
+    // SAFETY: the caller passes NULL or the valid chain of a create info.
     unsafe { chain::find::<vk::PipelineCreateFlags2CreateInfoKHR<'_>>(p_next) }
         .map_or(plain.into(), |flags| flags.flags.as_raw())
 }

@@ -22,7 +22,8 @@ pub unsafe extern "system" fn create(
     callbacks: *const vk::AllocationCallbacks<'_>,
     out: *mut vk::Pipeline,
 ) -> vk::Result {
-    // SAFETY: the command's own arrays; create infos are valid as far as contract 6 says.
+    // SAFETY: pCreateInfos and pPipelines have `count` elements until the command returns; each pointer of a create
+    // info is valid where contract 6 lets a driver read it.
     unsafe {
         let infos = slice(infos, count);
         out.write_bytes(0, count as usize);
@@ -44,7 +45,8 @@ pub unsafe extern "system" fn create(
 /// Reads a create info.
 ///
 /// # Safety
-/// A create info that is valid as far as contract 6 says.
+/// `info` is the create info of a vkCreateGraphicsPipelines call that has not returned; each of its pointers is valid
+/// where contract 6 lets a driver read it.
 pub unsafe fn element<'a>(
     call: &mut Call,
     device: &Device,
@@ -114,7 +116,8 @@ pub unsafe fn element<'a>(
 /// Adds the render pass or the formats.
 ///
 /// # Safety
-/// A create info that is valid as far as contract 6 says.
+/// `info` is the create info of a vkCreateGraphicsPipelines call that has not returned; each of its pointers is valid
+/// where contract 6 lets a driver read it.
 unsafe fn target(
     key: &mut Hasher,
     call: &Call,
@@ -131,7 +134,7 @@ unsafe fn target(
         key.word(info.subpass);
         return;
     }
-    // SAFETY: a valid chain; formats are read with the output subset only (06579).
+    // SAFETY: the caller passes a create info with a valid chain; formats are read with the output subset only (06579).
     unsafe {
         if let Some(rendering) = chain::find::<vk::PipelineRenderingCreateInfo<'_>>(info.p_next) {
             key.word(rendering.view_mask);

@@ -11,7 +11,8 @@ use crate::shape::{FRAGMENT, OUTPUT, PRE_RASTER, Shape, VERTEX_INPUT};
 /// Adds all state that matters.
 ///
 /// # Safety
-/// A create info that is valid as far as contract 6 says.
+/// `info` is the create info of a vkCreateGraphicsPipelines call that has not returned; each of its pointers is valid
+/// where contract 6 lets a driver read it.
 pub unsafe fn add(key: &mut Hasher, info: &vk::GraphicsPipelineCreateInfo<'_>, shape: &Shape) {
     let drawn = !shape.discard;
     // SAFETY: each pointer is read under the condition that contract 6 gives for it.
@@ -47,10 +48,10 @@ pub unsafe fn add(key: &mut Hasher, info: &vk::GraphicsPipelineCreateInfo<'_>, s
 }
 
 /// # Safety
-/// A valid state.
+/// `state` is valid with its arrays and chain until the program's call returns.
 unsafe fn vertex_input(key: &mut Hasher, state: &vk::PipelineVertexInputStateCreateInfo<'_>, shape: &Shape) {
     key.bytes(b"vertex input");
-    // SAFETY: arrays have the counts that stand beside them.
+    // SAFETY: the caller passes a valid state, so each array has the number of elements that its count says.
     unsafe {
         key.word(state.vertex_binding_description_count);
         for binding in slice(state.p_vertex_binding_descriptions, state.vertex_binding_description_count) {
@@ -99,16 +100,16 @@ fn assembly(key: &mut Hasher, state: &vk::PipelineInputAssemblyStateCreateInfo<'
 }
 
 /// # Safety
-/// A valid state.
+/// `state` is valid with its chain until the program's call returns.
 unsafe fn tessellation(key: &mut Hasher, state: &vk::PipelineTessellationStateCreateInfo<'_>) {
     key.bytes(b"tessellation");
     key.word(state.patch_control_points);
-    // SAFETY: a valid chain.
+    // SAFETY: the caller passes a valid state, so its chain is valid until the program's call returns.
     unsafe { plain_chain(key, state.p_next) };
 }
 
 /// # Safety
-/// A valid state.
+/// `state` is valid with its chain until the program's call returns.
 unsafe fn rasterization(
     key: &mut Hasher,
     state: &vk::PipelineRasterizationStateCreateInfo<'_>,
@@ -131,12 +132,12 @@ unsafe fn rasterization(
     word(D::DEPTH_BIAS, state.depth_bias_clamp.to_bits());
     word(D::DEPTH_BIAS, state.depth_bias_slope_factor.to_bits());
     word(D::LINE_WIDTH, state.line_width.to_bits());
-    // SAFETY: a valid chain.
+    // SAFETY: the caller passes a valid state, so its chain is valid until the program's call returns.
     unsafe { plain_chain(key, state.p_next) };
 }
 
 /// # Safety
-/// A state whose arrays are valid where they are static.
+/// `state` and its chain are valid until the program's call returns, and its arrays too where they are static.
 unsafe fn viewport(key: &mut Hasher, state: &vk::PipelineViewportStateCreateInfo<'_>, shape: &Shape) {
     key.bytes(b"viewport");
     // SAFETY: the arrays are read only where their state is static (04130, 04131).
@@ -169,9 +170,9 @@ fn rectangle(key: &mut Hasher, one: &vk::Rect2D) {
 }
 
 /// # Safety
-/// A valid chain.
+/// The chain of `info` is valid until the program's call returns.
 unsafe fn discard_rectangles(key: &mut Hasher, info: &vk::GraphicsPipelineCreateInfo<'_>, shape: &Shape) {
-    // SAFETY: the chain is valid; rectangles are read only if they are static.
+    // SAFETY: the caller passes a valid chain; rectangles are read only if they are static.
     unsafe {
         if let Some(state) = chain::find::<vk::PipelineDiscardRectangleStateCreateInfoEXT<'_>>(info.p_next) {
             key.signed(state.discard_rectangle_mode.as_raw());
@@ -185,7 +186,7 @@ unsafe fn discard_rectangles(key: &mut Hasher, info: &vk::GraphicsPipelineCreate
 }
 
 /// # Safety
-/// A state whose mask is valid where it is static.
+/// `state` and its chain are valid until the program's call returns, and pSampleMask too where it is static.
 unsafe fn multisample(key: &mut Hasher, state: &vk::PipelineMultisampleStateCreateInfo<'_>, shape: &Shape) {
     key.bytes(b"multisample");
     let samples = state.rasterization_samples.as_raw();
@@ -195,7 +196,7 @@ unsafe fn multisample(key: &mut Hasher, state: &vk::PipelineMultisampleStateCrea
     key.word(state.sample_shading_enable);
     key.float(state.min_sample_shading);
     if !shape.dynamic(D::SAMPLE_MASK_EXT) && !state.p_sample_mask.is_null() {
-        // SAFETY: one word for every 32 samples, even if their number is dynamic.
+        // SAFETY: pSampleMask is NULL or has one word for every 32 samples, even if their number is dynamic.
         unsafe { slice(state.p_sample_mask, samples.div_ceil(32)) }.iter().for_each(|&word| key.word(word));
     }
     if !shape.dynamic(D::ALPHA_TO_COVERAGE_ENABLE_EXT) {
@@ -204,12 +205,12 @@ unsafe fn multisample(key: &mut Hasher, state: &vk::PipelineMultisampleStateCrea
     if !shape.dynamic(D::ALPHA_TO_ONE_ENABLE_EXT) {
         key.word(state.alpha_to_one_enable);
     }
-    // SAFETY: a valid chain.
+    // SAFETY: the caller passes a valid state, so its chain is valid until the program's call returns.
     unsafe { plain_chain(key, state.p_next) };
 }
 
 /// # Safety
-/// A valid state.
+/// `state` is valid with its chain until the program's call returns.
 unsafe fn depth_stencil(
     key: &mut Hasher,
     state: &vk::PipelineDepthStencilStateCreateInfo<'_>,
@@ -239,12 +240,13 @@ unsafe fn depth_stencil(
         word(D::STENCIL_WRITE_MASK, face.write_mask);
         word(D::STENCIL_REFERENCE, face.reference);
     }
-    // SAFETY: a valid chain.
+    // SAFETY: the caller passes a valid state, so its chain is valid until the program's call returns.
     unsafe { plain_chain(key, state.p_next) };
 }
 
 /// # Safety
-/// A state whose attachments are valid unless everything in them is dynamic.
+/// `state` and its chain are valid until the program's call returns, and its attachments too unless everything in them
+/// is dynamic.
 unsafe fn blend(key: &mut Hasher, state: &vk::PipelineColorBlendStateCreateInfo<'_>, shape: &Shape) {
     key.bytes(b"blend");
     key.word(state.flags.as_raw());

@@ -75,9 +75,10 @@ pub fn has_no_layout(call: &Call, device: &Device, effective: u64, layout: bool)
 /// Adds the mappings of a stage to the key.
 ///
 /// # Safety
-/// A valid stage's chain.
+/// `p_next` is NULL or the valid chain of a stage.
 pub unsafe fn add(hasher: &mut Hasher, call: &Call, device: &Device, p_next: *const c_void) {
-    // SAFETY: a valid chain; the member of the union that counts follows from the source.
+    // SAFETY: the caller passes NULL or the valid chain of a stage; which member of the union is read follows from the
+    // mapping's source.
     unsafe {
         let Some(mappings) = chain::find::<Mappings>(p_next) else { return };
         if !device.descriptor_heap {

@@ -17,7 +17,7 @@ pub unsafe extern "system" fn of_module(
         let Some(device) = handles::device(call.command, device) else { return };
         allowed(call.command, &device);
         let digest = objects::contents(call.command, device.handle, "VkShaderModule", module.as_raw());
-        // SAFETY: a required output pointer.
+        // SAFETY: the program passes a pIdentifier that points to a structure that can be written.
         unsafe { write(&digest, out) };
     });
 }
@@ -31,7 +31,8 @@ pub unsafe extern "system" fn of_create_info(
     void(plain("vkGetShaderModuleCreateInfoIdentifierEXT"), |call| {
         let Some(device) = handles::device(call.command, device) else { return };
         allowed(call.command, &device);
-        // SAFETY: a valid create info and a required output pointer.
+        // SAFETY: the program passes a valid pCreateInfo, and a pIdentifier that points to a structure that can be
+        // written.
         unsafe { write(&content::module(&*info), out) };
     });
 }
@@ -43,11 +44,11 @@ fn allowed(command: &str, device: &handles::Device) {
 }
 
 /// # Safety
-/// `out` is writable.
+/// `out` points to a structure that can be written, and whose sType and pNext are set.
 unsafe fn write(digest: &Digest, out: *mut vk::ShaderModuleIdentifierEXT<'_>) {
     let config = config::current();
     let bytes = stage::identifier(&config, digest);
-    // SAFETY: the caller passes a writable structure.
+    // SAFETY: the caller passes a pointer to a structure that can be written.
     unsafe {
         (*out).identifier_size = bytes.len() as u32;
         (&mut (*out).identifier)[..bytes.len()].copy_from_slice(bytes);

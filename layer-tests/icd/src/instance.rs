@@ -14,7 +14,7 @@ use crate::{chain, config, disk, objects};
 /// vkEnumerateInstanceVersion.
 pub unsafe extern "system" fn enumerate_instance_version(version: *mut u32) -> vk::Result {
     command(plain("vkEnumerateInstanceVersion"), |_| {
-        // SAFETY: a required output pointer.
+        // SAFETY: the program passes a pApiVersion that can be written.
         unsafe { version.write(config::current().api()) };
         vk::Result::SUCCESS
     })
@@ -40,7 +40,7 @@ pub unsafe extern "system" fn enumerate_instance_extension_properties(
             return vk::Result::ERROR_LAYER_NOT_PRESENT;
         }
         let items: Vec<_> = EXTENSIONS.iter().map(|name| extension(name)).collect();
-        // SAFETY: the command's own count and output.
+        // SAFETY: the program passes a valid pPropertyCount, and a pProperties that is NULL or has as many elements.
         unsafe { list(&items, count, out) }
     })
 }
@@ -52,7 +52,7 @@ pub unsafe extern "system" fn create_instance(
     out: *mut vk::Instance,
 ) -> vk::Result {
     let mut call = plain("vkCreateInstance");
-    // SAFETY: a required pointer to a valid create info.
+    // SAFETY: the program passes a valid pCreateInfo, so its chain is valid.
     call.p_next = unsafe { chain::types(call.command, (*info).p_next) };
     command(call, |_| {
         let physical: Vec<u64> = (0..config::current().physical_devices)
@@ -62,11 +62,11 @@ pub unsafe extern "system" fn create_instance(
                 handle
             })
             .collect();
-        // SAFETY: NULL or valid callbacks.
+        // SAFETY: the program passes a pAllocator that is NULL or valid.
         let allocator = unsafe { objects::allocator(callbacks) };
         let handle = handles::allocate();
         handles::insert(handle, Dispatchable::Instance(Arc::new(Instance { physical, allocator })));
-        // SAFETY: a required output pointer.
+        // SAFETY: the program passes a pInstance that can be written.
         unsafe { out.write(vk::Instance::from_raw(handle)) };
         vk::Result::SUCCESS
     })
@@ -82,7 +82,7 @@ pub unsafe extern "system" fn destroy_instance(
             return;
         }
         let Some(found) = handles::instance(call.command, instance) else { return };
-        // SAFETY: NULL or valid callbacks.
+        // SAFETY: the program passes a pAllocator that is NULL or valid.
         if found.allocator != unsafe { objects::allocator(callbacks) } {
             violation("vkDestroyInstance: the instance was created with another allocator");
         }
@@ -106,7 +106,7 @@ pub unsafe extern "system" fn enumerate_physical_devices(
             return vk::Result::ERROR_INITIALIZATION_FAILED;
         };
         let items: Vec<_> = found.physical.iter().map(|&raw| vk::PhysicalDevice::from_raw(raw)).collect();
-        // SAFETY: the command's own count and output.
+        // SAFETY: the loader passes a valid count, and an output that is NULL or has as many elements.
         unsafe { list(&items, count, out) }
     })
 }

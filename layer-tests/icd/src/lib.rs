@@ -19,7 +19,8 @@
 //! - `content` the content of simple objects
 //! - `handles` instances, devices, queues
 //! - `objects` everything else that has a handle
-//! - `binary`, `cache`, `disk`, `operation`, `turn` objects with behaviour; the driver's disk cache; one thread at a time
+//! - `binary`, `cache`, `disk`, `operation`, `turn` objects with behaviour; the driver's disk cache; one thread at a
+//!   time
 //! - `chain`, `command`, `features`, `lists`, `marked` pNext chains; running a command; the driver's features; output
 //!   of lists; modules that faults name
 //! - `config` the script

@@ -12,7 +12,7 @@ use crate::shape::{FRAGMENT, OUTPUT, PRE_RASTER, Shape, VERTEX_INPUT};
 /// The libraries that a create info links. Each that is not a library of this `kind` is a violation.
 ///
 /// # Safety
-/// A valid structure.
+/// `info` is valid: pLibraries has libraryCount elements during this call.
 pub unsafe fn linked(
     call: &Call,
     device: &Device,
@@ -21,7 +21,7 @@ pub unsafe fn linked(
 ) -> Vec<Pipeline> {
     let name = call.command;
     let mut found = Vec::new();
-    // SAFETY: the array has the count that stands beside it.
+    // SAFETY: the caller passes a valid structure, so pLibraries has libraryCount elements.
     for library in unsafe { slice(info.p_libraries, info.library_count) } {
         let body = objects::get(name, device.handle, "VkPipeline", library.as_raw());
         let Some(Body::Pipeline(library)) = body else { continue };

@@ -10,7 +10,8 @@ use crate::{chain, handles};
 /// Creates one object; the output is NULL if that fails.
 ///
 /// # Safety
-/// The pointers are a creation command's own; `p_next` is the create info's chain.
+/// `callbacks` and `out` are pAllocator and the output pointer of a creation command that has not returned: NULL or
+/// valid, and valid. `p_next` is NULL or the valid chain of its create info.
 pub unsafe fn create<H: Handle>(
     mut call: Call,
     device: vk::Device,
@@ -19,7 +20,7 @@ pub unsafe fn create<H: Handle>(
     out: *mut H,
     body: impl FnOnce(&mut Call, &handles::Device) -> Result<Body, vk::Result>,
 ) -> vk::Result {
-    // SAFETY: a required output pointer and a valid chain.
+    // SAFETY: the caller passes the output pointer of a creation command, which can be written, and a valid chain.
     unsafe {
         out.write(H::from_raw(0));
         call.p_next = chain::types(call.command, p_next);
@@ -30,7 +31,8 @@ pub unsafe fn create<H: Handle>(
         };
         match body(call, &device) {
             Ok(body) => {
-                // SAFETY: NULL or valid callbacks; a required output pointer.
+                // SAFETY: the caller passes the command's pAllocator, which is NULL or valid, and its output pointer,
+                // which can be written.
                 unsafe {
                     let allocator = objects::allocator(callbacks);
                     out.write(H::from_raw(objects::insert(device.handle, allocator, body)));
@@ -45,7 +47,7 @@ pub unsafe fn create<H: Handle>(
 /// Destroys one object.
 ///
 /// # Safety
-/// The pointers are a destruction command's own.
+/// `callbacks` is pAllocator of a destruction command that has not returned: NULL or valid.
 pub unsafe fn destroy(
     name: &'static str,
     kind: &str,
@@ -56,7 +58,7 @@ pub unsafe fn destroy(
 ) {
     void(plain(name), |call| {
         let Some(device) = handles::device(call.command, device) else { return };
-        // SAFETY: NULL or valid callbacks.
+        // SAFETY: the caller passes the command's pAllocator, which is NULL or valid.
         let allocator = unsafe { objects::allocator(callbacks) };
         if let Some(body) = objects::remove(call.command, device.handle, kind, handle, allocator) {
             before(&body);

@@ -43,7 +43,8 @@ pub fn say_making() {
                 let message = vk::DebugUtilsMessengerCallbackDataEXT::default()
                     .message_id_name(c"making")
                     .message(c"pipelines are made");
-                // SAFETY: the program's callback and data.
+                // SAFETY: `function` and `data` are those with which the program created the messenger, which it has
+                // not destroyed; `message` is on this stack.
                 unsafe { function(severity, kind, &message, std::ptr::with_exposed_provenance_mut(data)) };
             }
             Callback::Report(Some(function), data) => {
@@ -51,7 +52,8 @@ pub fn say_making() {
                     (vk::DebugReportFlagsEXT::WARNING, vk::DebugReportObjectTypeEXT::PIPELINE);
                 let (layer, message) = (c"driver".as_ptr(), c"pipelines are made".as_ptr());
                 let data = std::ptr::with_exposed_provenance_mut(data);
-                // SAFETY: the program's callback and data.
+                // SAFETY: `function` and `data` are those with which the program created the callback, which it has not
+                // destroyed; the texts are constants.
                 unsafe { function(flags, kind, 0, 0, 7, layer, message, data) };
             }
             Callback::Utils(None, _) | Callback::Report(None, _) => {}
@@ -67,7 +69,7 @@ pub unsafe extern "system" fn create_utils(
     out: *mut vk::DebugUtilsMessengerEXT,
 ) -> vk::Result {
     command(plain("vkCreateDebugUtilsMessengerEXT"), |_| {
-        // SAFETY: a valid create info, and a required output pointer.
+        // SAFETY: the program passes a valid pCreateInfo, and a pMessenger that can be written.
         unsafe {
             let callback =
                 Callback::Utils((*info).pfn_user_callback, (*info).p_user_data.expose_provenance());
@@ -94,7 +96,7 @@ pub unsafe extern "system" fn create_report(
     out: *mut vk::DebugReportCallbackEXT,
 ) -> vk::Result {
     command(plain("vkCreateDebugReportCallbackEXT"), |_| {
-        // SAFETY: a valid create info, and a required output pointer.
+        // SAFETY: the program passes a valid pCreateInfo, and a pCallback that can be written.
         unsafe {
             let callback = Callback::Report((*info).pfn_callback, (*info).p_user_data.expose_provenance());
             out.write(vk::DebugReportCallbackEXT::from_raw(add(callback)));

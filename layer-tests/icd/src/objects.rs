@@ -19,9 +19,9 @@ pub type Allocator = Option<(usize, usize)>;
 /// Reads an allocator's identity.
 ///
 /// # Safety
-/// NULL or valid callbacks, as every command's pAllocator is.
+/// `callbacks` is NULL or points to valid callbacks, as the pAllocator of each command does.
 pub unsafe fn allocator(callbacks: *const vk::AllocationCallbacks<'_>) -> Allocator {
-    // SAFETY: pAllocator is NULL or valid callbacks.
+    // SAFETY: the caller passes NULL or a pointer to valid callbacks.
     unsafe { callbacks.as_ref() }
         .map(|callbacks| (callbacks.p_user_data as usize, callbacks.pfn_free.map_or(0, |free| free as usize)))
 }

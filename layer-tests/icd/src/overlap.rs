@@ -4,14 +4,14 @@
 //! One of a pair is a call on a thread of the layer's. What may overlap:
 //!
 //! - Pipeline creation beside pipeline creation, with no cache or with caches of the layer's own: the specification has
-//!   drivers expect it from threads, programs do it, and making pipelines beside the program is what the layer's threads
-//!   are for. On other devices, too: pipelines of two devices share no object.
-//! - The calls on objects of one device (shader modules, layouts, render passes, caches, pipelines) beside each other and
-//!   beside pipeline creation: each thread uses its own objects, and nobody sees those of the layer's threads.
+//!   drivers expect it from threads, programs do it, and making pipelines beside the program is what the layer's
+//!   threads are for. On other devices, too: pipelines of two devices share no object.
+//! - The calls on objects of one device (shader modules, layouts, render passes, caches, pipelines) beside each other
+//!   and beside pipeline creation: each thread uses its own objects, and nobody sees those of the layer's threads.
 //! - Questions to instances and physical devices beside all of these.
 //!
-//! What may not: any call beside the creation or the destruction of an instance or a device, whichever it is, and beside
-//! the naming or tagging of a device, unless it has been waited for in vain ([`WAITS`]).
+//! What may not: any call beside the creation or the destruction of an instance or a device, whichever it is, and
+//! beside the naming or tagging of a device, unless it has been waited for in vain ([`WAITS`]).
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -40,7 +40,7 @@ thread_local! {
 /// cancelled.
 fn thread_name() -> [u8; 16] {
     let mut name = [0; 16];
-    // SAFETY: the call writes 16 bytes at most.
+    // SAFETY: `name` has 16 bytes, and PR_GET_NAME writes at most 16.
     unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
     name
 }

@@ -46,7 +46,7 @@ pub unsafe extern "system" fn get_properties(
 ) {
     void(plain("vkGetPhysicalDeviceProperties"), |call| {
         let index = handles::physical(call.command, device);
-        // SAFETY: a required output pointer.
+        // SAFETY: the program passes a pProperties that can be written.
         unsafe { out.write(properties(&config::current(), index)) };
     });
 }
@@ -64,7 +64,7 @@ pub unsafe extern "system" fn get_properties2(
     out: *mut vk::PhysicalDeviceProperties2<'_>,
 ) {
     let mut call = plain("vkGetPhysicalDeviceProperties2");
-    // SAFETY: a required pointer to a structure with a valid chain; casts follow sTypes.
+    // SAFETY: the program passes a pProperties with a valid chain that can be written; casts follow sTypes.
     unsafe {
         call.p_next = chain::types(call.command, (*out).p_next);
         void(call, |call| {
@@ -83,7 +83,7 @@ pub unsafe extern "system" fn get_properties2(
 unsafe fn chained_properties(config: &Config, node: *mut vk::BaseOutStructure<'_>, index: u32) {
     let identity = hash::digest("device", &[config.uuid(), algorithm(config)].concat());
     let device_uuid: [u8; 16] = std::array::from_fn(|i| identity[i] ^ index as u8);
-    // SAFETY: every cast follows the structure's sType.
+    // SAFETY: the caller passes a structure that is valid as its sType says, and each cast follows the sType.
     unsafe {
         match (*node).s_type {
             vk::PhysicalDeviceDriverProperties::STRUCTURE_TYPE => {
@@ -129,13 +129,13 @@ unsafe fn chained_properties(config: &Config, node: *mut vk::BaseOutStructure<'_
 pub unsafe extern "system" fn get_features(device: vk::PhysicalDevice, out: *mut vk::PhysicalDeviceFeatures) {
     void(plain("vkGetPhysicalDeviceFeatures"), |call| {
         handles::physical(call.command, device);
-        // SAFETY: a required output pointer.
+        // SAFETY: the program passes a pFeatures that can be written.
         unsafe { all_features(out) };
     });
 }
 
 /// # Safety
-/// `out` is writable.
+/// `out` points to a structure that can be written.
 unsafe fn all_features(out: *mut vk::PhysicalDeviceFeatures) {
     let count = size_of::<vk::PhysicalDeviceFeatures>() / size_of::<vk::Bool32>();
     // SAFETY: the structure is made of VkBool32 alone.
@@ -148,7 +148,8 @@ pub unsafe extern "system" fn get_features2(
     out: *mut vk::PhysicalDeviceFeatures2<'_>,
 ) {
     let mut call = plain("vkGetPhysicalDeviceFeatures2");
-    // SAFETY: a required pointer to a structure with a valid chain; the table knows how many members follow.
+    // SAFETY: the program passes a pFeatures with a valid chain that can be written; the table knows how many members
+    // follow.
     unsafe {
         call.p_next = chain::types(call.command, (*out).p_next);
         void(call, |call| {
@@ -185,7 +186,7 @@ pub unsafe extern "system" fn enumerate_extensions(
             .filter_map(|name| CString::new(name).ok())
             .map(|name| extension(&name))
             .collect();
-        // SAFETY: the command's own count and output.
+        // SAFETY: the program passes a valid pPropertyCount, and a pProperties that is NULL or has as many elements.
         unsafe { list(&items, count, out) }
     })
 }
@@ -203,7 +204,7 @@ pub unsafe extern "system" fn get_queue_families(
     count: *mut u32,
     out: *mut vk::QueueFamilyProperties,
 ) {
-    // SAFETY: the command's own count and output.
+    // SAFETY: the program passes a valid count, and an output that is NULL or has as many elements.
     let _ = unsafe { list(&[QUEUES], count, out) };
 }
 
@@ -213,7 +214,8 @@ pub unsafe extern "system" fn get_queue_families2(
     count: *mut u32,
     out: *mut vk::QueueFamilyProperties2<'_>,
 ) {
-    // SAFETY: the command's own count and output, whose sType and pNext stay.
+    // SAFETY: the program passes a valid count, and an output that is NULL or has as many elements, whose sType and
+    // pNext stay.
     unsafe {
         if out.is_null() {
             *count = 1;
@@ -242,7 +244,7 @@ pub unsafe extern "system" fn get_memory(
     _: vk::PhysicalDevice,
     out: *mut vk::PhysicalDeviceMemoryProperties,
 ) {
-    // SAFETY: a required output pointer.
+    // SAFETY: the program passes a pMemoryProperties that can be written.
     unsafe { out.write(memory()) };
 }
 
@@ -251,7 +253,7 @@ pub unsafe extern "system" fn get_memory2(
     _: vk::PhysicalDevice,
     out: *mut vk::PhysicalDeviceMemoryProperties2<'_>,
 ) {
-    // SAFETY: a required output pointer.
+    // SAFETY: the program passes a pMemoryProperties that can be written.
     unsafe { (*out).memory_properties = memory() };
 }
 
@@ -261,7 +263,7 @@ pub unsafe extern "system" fn get_format(
     _: vk::Format,
     out: *mut vk::FormatProperties,
 ) {
-    // SAFETY: a required output pointer.
+    // SAFETY: the program passes a pFormatProperties that can be written.
     unsafe { out.write(vk::FormatProperties::default()) };
 }
 
@@ -271,7 +273,7 @@ pub unsafe extern "system" fn get_format2(
     _: vk::Format,
     out: *mut vk::FormatProperties2<'_>,
 ) {
-    // SAFETY: a required output pointer.
+    // SAFETY: the program passes a pFormatProperties that can be written.
     unsafe { (*out).format_properties = vk::FormatProperties::default() };
 }
 
@@ -292,7 +294,7 @@ pub unsafe extern "system" fn get_sparse_format(
     count: *mut u32,
     _: *mut c_void,
 ) {
-    // SAFETY: a required output pointer.
+    // SAFETY: the program passes a pPropertyCount that can be written.
     unsafe { count.write(0) };
 }
 
@@ -303,6 +305,6 @@ pub unsafe extern "system" fn get_sparse_format2(
     count: *mut u32,
     _: *mut c_void,
 ) {
-    // SAFETY: a required output pointer.
+    // SAFETY: the program passes a pPropertyCount that can be written.
     unsafe { count.write(0) };
 }

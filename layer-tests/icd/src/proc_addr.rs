@@ -133,12 +133,12 @@ unsafe extern "system" fn create_instance(
         record::violation(format!("VKSTASH_TEST_ICD: {error}"));
         return vk::Result::ERROR_INITIALIZATION_FAILED;
     }
-    // SAFETY: the command's own pointers.
+    // SAFETY: `info`, `callbacks` and `out` are the arguments of vkCreateInstance, valid until it returns.
     unsafe { instance::create_instance(info, callbacks, out) }
 }
 
 /// # Safety
-/// NULL or a string.
+/// `name` is NULL or a NUL-terminated string that lives for `'a`.
 unsafe fn text<'a>(name: *const c_char) -> &'a [u8] {
     if name.is_null() {
         return &[];
@@ -150,10 +150,10 @@ unsafe fn text<'a>(name: *const c_char) -> &'a [u8] {
 /// Interface version 5: newer loaders negotiate down to it, older ones are not supported.
 ///
 /// # Safety
-/// `version` is readable and writable.
+/// `version` points to a number that can be read and written.
 #[unsafe(no_mangle)]
 pub unsafe extern "system" fn vk_icdNegotiateLoaderICDInterfaceVersion(version: *mut u32) -> vk::Result {
-    // SAFETY: the loader passes a valid pointer.
+    // SAFETY: the loader passes a pointer to a number that can be read and written.
     unsafe { *version = (*version).min(5) };
     vk::Result::SUCCESS
 }
@@ -161,7 +161,7 @@ pub unsafe extern "system" fn vk_icdNegotiateLoaderICDInterfaceVersion(version: 
 /// Every command by name.
 ///
 /// # Safety
-/// `name` is a string.
+/// `name` is NULL or a NUL-terminated string.
 #[unsafe(no_mangle)]
 pub unsafe extern "system" fn vk_icdGetInstanceProcAddr(
     _: vk::Instance,
@@ -175,7 +175,7 @@ pub unsafe extern "system" fn vk_icdGetInstanceProcAddr(
 /// Physical device commands by name.
 ///
 /// # Safety
-/// `name` is a string.
+/// `name` is NULL or a NUL-terminated string.
 #[unsafe(no_mangle)]
 pub unsafe extern "system" fn vk_icdGetPhysicalDeviceProcAddr(
     _: vk::Instance,

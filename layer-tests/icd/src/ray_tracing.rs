@@ -25,7 +25,8 @@ pub unsafe extern "system" fn create(
     callbacks: *const vk::AllocationCallbacks<'_>,
     out: *mut vk::Pipeline,
 ) -> vk::Result {
-    // SAFETY: the command's own arrays; create infos are valid.
+    // SAFETY: pCreateInfos has `count` valid create infos and pPipelines `count` places until the command returns, or
+    // until a deferred operation is complete.
     unsafe {
         let infos = slice(infos, count);
         out.write_bytes(0, count as usize);
@@ -120,7 +121,8 @@ impl Work for Job {
 /// Reads a create info.
 ///
 /// # Safety
-/// A valid create info.
+/// `info` is a valid create info of a vkCreateRayTracingPipelinesKHR call that has not returned, or whose deferred
+/// operation is not complete.
 pub unsafe fn element<'a>(
     call: &mut Call,
     device: &handles::Device,

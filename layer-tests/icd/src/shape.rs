@@ -53,7 +53,7 @@ impl Shape {
 /// The stages of the subsets.
 ///
 /// # Safety
-/// pStages is valid if a subset with shaders is there.
+/// pStages of `info` is valid until the program's call returns, if `subsets` has one with shaders.
 pub unsafe fn stages<'a>(
     info: &vk::GraphicsPipelineCreateInfo<'a>,
     subsets: u32,
@@ -73,7 +73,8 @@ pub unsafe fn stages<'a>(
 /// The shape of a create info that links these libraries.
 ///
 /// # Safety
-/// A create info that is valid as far as contract 6 says.
+/// `info` is the create info of a vkCreateGraphicsPipelines call that has not returned; each of its pointers is valid
+/// where contract 6 lets a driver read it.
 pub unsafe fn shape(
     call: &Call,
     device: &Device,
@@ -118,7 +119,8 @@ pub unsafe fn shape(
 /// The attachments that the subpass, or the formats of dynamic rendering, use.
 ///
 /// # Safety
-/// A create info that is valid as far as contract 6 says.
+/// `info` is the create info of a vkCreateGraphicsPipelines call that has not returned; each of its pointers is valid
+/// where contract 6 lets a driver read it.
 unsafe fn subpass(
     call: &Call,
     device: &Device,
@@ -141,7 +143,7 @@ unsafe fn subpass(
         // A fragment shader library for dynamic rendering always has its depth state (09035).
         return Subpass { depth: true, colour: false };
     }
-    // SAFETY: a valid chain.
+    // SAFETY: the caller passes a create info whose chain is valid until the program's call returns.
     match unsafe { chain::find::<vk::PipelineRenderingCreateInfo<'_>>(info.p_next) } {
         Some(rendering) => Subpass {
             depth: rendering.depth_attachment_format != vk::Format::UNDEFINED

@@ -18,7 +18,8 @@ macro_rules! object {
             callbacks: *const vk::AllocationCallbacks<'_>,
             out: *mut $handle,
         ) -> vk::Result {
-            // SAFETY: the command's own pointers; the create info is valid.
+            // SAFETY: the program passes a valid create info, a pAllocator that is NULL or valid, and an output
+            // pointer; all are valid until the command returns.
             unsafe {
                 let $one = &*info;
                 create(plain($create_name), device, $one.p_next, callbacks, out, |$call, $device| Ok($body))
@@ -31,7 +32,7 @@ macro_rules! object {
             handle: $handle,
             callbacks: *const vk::AllocationCallbacks<'_>,
         ) {
-            // SAFETY: the command's own pointers.
+            // SAFETY: `callbacks` is the pAllocator that the program passes: NULL or valid.
             unsafe { destroy($destroy_name, $kind, device, handle.as_raw(), callbacks, |_| {}) };
         }
     };
@@ -63,7 +64,8 @@ pub unsafe extern "system" fn create_render_pass2(
     callbacks: *const vk::AllocationCallbacks<'_>,
     out: *mut vk::RenderPass,
 ) -> vk::Result {
-    // SAFETY: the command's own pointers; the create info is valid.
+    // SAFETY: the program passes a valid create info, a pAllocator that is NULL or valid, and an output pointer; all
+    // are valid until the command returns.
     unsafe {
         let info = &*info;
         let call = plain("vkCreateRenderPass2");

@@ -18,7 +18,8 @@ pub fn identifier<'a>(config: &Config, digest: &'a Digest) -> &'a [u8] {
 /// If binaries replace all code, modules and identifiers are ignored (contract 5.5).
 ///
 /// # Safety
-/// A valid stage.
+/// `stage` is a stage of a valid create info, so its chain, name and specialization are valid until the program's call
+/// returns.
 pub unsafe fn add(
     pipeline: &mut Hasher,
     call: &mut Call,
@@ -70,7 +71,7 @@ pub unsafe fn add(
 }
 
 /// # Safety
-/// A valid stage.
+/// `stage` is a stage of a valid create info, so its chain is valid until the program's call returns.
 unsafe fn module(
     hasher: &mut Hasher,
     call: &mut Call,
@@ -78,7 +79,7 @@ unsafe fn module(
     device: &Device,
     stage: &vk::PipelineShaderStageCreateInfo<'_>,
 ) -> bool {
-    // SAFETY: a valid chain.
+    // SAFETY: the caller passes a stage whose chain is valid until the program's call returns.
     let (named, inline) = unsafe {
         (
             chain::find::<vk::PipelineShaderStageModuleIdentifierCreateInfoEXT<'_>>(stage.p_next),
@@ -97,14 +98,14 @@ unsafe fn module(
         call.words.extend(marked::words(&digest));
         hasher.code(identifier(config, &digest), &[]);
     } else if let Some(named) = named {
-        // SAFETY: the structure is valid, so pIdentifier has identifierSize bytes.
+        // SAFETY: `named` is in the chain of a valid stage, so pIdentifier has identifierSize bytes.
         hasher.code(unsafe { slice(named.p_identifier, named.identifier_size) }, &[]);
         return true;
     } else if let Some(inline) = inline {
         if !(device.maintenance5 || device.libraries) {
             violation(format!("{}: inline code without maintenance5 or libraries", call.command));
         }
-        // SAFETY: the structure is valid.
+        // SAFETY: `inline` is in the chain of a valid stage, so it is a valid create info of a module.
         let digest = unsafe { content::module(inline) };
         call.words.extend(marked::words(&digest));
         hasher.code(identifier(config, &digest), &[]);

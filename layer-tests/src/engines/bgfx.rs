@@ -1,5 +1,5 @@
-//! bgfx: looks for a pipeline in memory, then for its blob on disk through a callback of the application, then creates it, and
-//! writes it back to both.
+//! bgfx: looks for a pipeline in memory, then for its blob on disk through a callback of the application, then creates
+//! it, and writes it back to both.
 
 use std::collections::HashMap;
 use std::fs;

@@ -1,5 +1,5 @@
-//! The Forge: a cache object for each file name that the application gives. It is loaded when it is added, and saved when the
-//! application says so.
+//! The Forge: a cache object for each file name that the application gives. It is loaded when it is added, and saved
+//! when the application says so.
 
 use std::fs;
 use std::path::Path;

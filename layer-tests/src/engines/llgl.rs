@@ -1,5 +1,5 @@
-//! LLGL: a cache object holds one pipeline's blob. The library of the engine loads and saves nothing: its user hands the blob
-//! over, and asks for it after the pipeline was created.
+//! LLGL: a cache object holds one pipeline's blob. The library of the engine loads and saves nothing: its user hands
+//! the blob over, and asks for it after the pipeline was created.
 
 use std::fs;
 use std::path::Path;

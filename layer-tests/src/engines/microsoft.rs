@@ -1,5 +1,5 @@
-//! Microsoft's sample: a pipeline library in a memory-mapped file, or a memory-mapped file for each pipeline's blob. A mapping
-//! has a size of its own, so the files begin with the length of the content, and grow by doubling.
+//! Microsoft's sample: a pipeline library in a memory-mapped file, or a memory-mapped file for each pipeline's blob. A
+//! mapping has a size of its own, so the files begin with the length of the content, and grow by doubling.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, Write as _};

@@ -1,5 +1,5 @@
-//! O3DE: a library for each shader, shared by all its users; a read-only set that all threads look into, and a pending set and a
-//! library for each thread, which a compact step merges at the end of the frame.
+//! O3DE: a library for each shader, shared by all its users; a read-only set that all threads look into, and a pending
+//! set and a library for each thread, which a compact step merges at the end of the frame.
 
 use std::collections::HashMap;
 use std::fs;

@@ -345,8 +345,8 @@ fn pipelines_of_a_partly_served_call_count_once() {
     });
 }
 
-/// Pipelines in an operation: one of a module, whose stage may carry an identifier structure of size 0; one that is named
-/// by identifier alone; or both.
+/// Pipelines in an operation: one of a module, whose stage may carry an identifier structure of size 0; one that is
+/// named by identifier alone; or both.
 fn named(input: &Value) -> Value {
     let rays = Rays::new(Rig::open()).unwrap();
     let deferring = &rays.deferring;

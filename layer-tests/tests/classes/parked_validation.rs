@@ -1,4 +1,5 @@
-//! What workers make ahead is as valid as what programs make: the Khronos validation layer below ours says nothing of it.
+//! What workers make ahead is as valid as what programs make: the Khronos validation layer below ours says nothing of
+//! it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,8 +17,8 @@ use vkstash_layer_tests::work::Work;
 use super::rebuilt::{OWN_MISTAKES, STEPS, everything};
 use super::rig::Rig;
 
-/// The step: creates a device, plain or with all features, and leaves it to the workers until they have nothing to do. The
-/// trace shows that; without one nothing is waited for.
+/// The step: creates a device, plain or with all features, and leaves it to the workers until they have nothing to do.
+/// The trace shows that; without one nothing is waited for.
 fn idle(input: &Value) -> Value {
     let trace: Option<PathBuf> = serde_json::from_value(input["trace"].clone()).unwrap();
     let instance = Instance::new(&InstanceOptions::default()).unwrap();

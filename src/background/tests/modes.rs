@@ -273,7 +273,7 @@ fn a_descriptor_that_takes_nothing_delays_nobody() {
     // SAFETY: sets the flags of this test's descriptor.
     unsafe { libc::fcntl(ends[1], libc::F_SETFL, libc::O_NONBLOCK) };
     while rustix::io::write(&writer, &[0; 4096]).is_ok() {}
-    // SAFETY: as above.
+    // SAFETY: sets the flags of this test's descriptor, which `writer` keeps open.
     unsafe { libc::fcntl(ends[1], libc::F_SETFL, 0) };
     let (pool, event) = (pool(1), || Event::descriptor(writer.as_fd()).unwrap());
     set_in(&pool, Mode::Allowed, Action::CommitResults, Some(event()), || false).unwrap();

@@ -295,7 +295,8 @@ pub unsafe extern "system" fn destroy_device(
         None => None,
     };
     if let Some(next) = next {
-        // SAFETY: the program's valid arguments.
+        // SAFETY: the program passes a live device, which nothing uses any more, and an `allocator` that is NULL or
+        // valid. Nothing of the layer uses the device any more either: it was removed above.
         let destroy = || unsafe { next(handle, allocator) };
         guard(command, || gate::without_workers(destroy), || ());
     }

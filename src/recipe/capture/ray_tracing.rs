@@ -50,7 +50,8 @@ pub unsafe fn ray_tracing<'a>(
     let groups = groups.iter().map(group).collect::<Result<_, _>>()?;
     let mut libraries = SmallVec::new();
     if let Some(info) = library_info {
-        // SAFETY: the chain of a valid structure.
+        // SAFETY: `info` is pLibraryInfo of the program's valid create info, so its chain is valid until the command
+        // returns.
         unsafe { chain::scan_empty(info.p_next) }?;
     }
     // Their groups follow the pipeline's own in this order (contract 7.6).
@@ -59,7 +60,8 @@ pub unsafe fn ray_tracing<'a>(
     }
     let interface = match interface {
         Some(info) => {
-            // SAFETY: the chain of a valid structure.
+            // SAFETY: `info` is pLibraryInterface of the program's valid create info, so its chain is valid until the
+            // command returns.
             unsafe { chain::scan_empty(info.p_next) }?;
             Some((info.max_pipeline_ray_payload_size, info.max_pipeline_ray_hit_attribute_size))
         }

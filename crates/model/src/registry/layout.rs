@@ -9,11 +9,11 @@ pub enum Part {
     Switch,
     /// A number, an enumerant or flags of one byte.
     Byte,
-    /// The same of two bytes.
+    /// A number, an enumerant or flags of two bytes.
     Half,
-    /// The same of four bytes.
+    /// A number, an enumerant or flags of four bytes.
     Word,
-    /// The same of eight bytes.
+    /// A number, an enumerant or flags of eight bytes.
     Long,
     /// size_t.
     Size,
@@ -34,7 +34,7 @@ pub enum Part {
 struct Place {
     size: usize,
     alignment: usize,
-    /// Its bytes without padding, where all are numbers.
+    /// The member's bytes without padding, where all of it are numbers.
     numbers: Option<usize>,
 }
 
@@ -108,11 +108,11 @@ const fn placed(parts: &[Part], least_alignment: usize) -> Place {
 /// One structure with an sType.
 #[derive(Clone, Copy, Debug)]
 pub struct Structure {
-    /// Its name without "Vk".
+    /// The structure's name without "Vk".
     pub name: &'static str,
-    /// Its type.
+    /// The value of its sType.
     pub s_type: vk::StructureType,
-    /// Its size in bytes in this process.
+    /// The size in bytes in this process.
     pub size: usize,
     /// How many VkBool32 it consists of; 0 where it holds something else.
     pub switches: usize,

@@ -1,6 +1,6 @@
-//! An S3 server on loopback: s3s-fs, which has ranges and conditional puts, but no conditional requests for objects and no
-//! lock between looking and writing, and does not remove several objects at once; a few lines here add these. Also compiled into
-//! the benchmarks.
+//! An S3 server on loopback: s3s-fs, which has ranges and conditional puts, but no conditional requests for objects and
+//! no lock between looking and writing, and does not remove several objects at once; a few lines here add these. Also
+//! compiled into the benchmarks.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

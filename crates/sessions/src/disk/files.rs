@@ -405,7 +405,7 @@ impl Files {
     fn delete_or_mark(&self) -> Result<(), Error> {
         let folder = self.location.folder();
         let Some(_opening) = self.wait(Byte::Opening)? else {
-            // Whoever is opening it finds the mark, or closes it later.
+            // The process that is opening the cache finds the mark now, or when it closes the cache.
             return self.mark();
         };
         if !names::is_named(folder, &self.names.lock, &self.lock) {

@@ -103,7 +103,8 @@ pub(crate) fn is_alone(file: &Descriptor) -> Result<bool, Error> {
     Ok(ops::fstat(file)?.st_nlink <= 1)
 }
 
-/// Gives the lock file the present time: whoever cleans up sees when the cache was used. If that fails, it looks older.
+/// Gives the lock file the present time, by which a clean-up sees when the cache was used. If that fails, the cache
+/// looks older.
 pub(crate) fn note_use(lock: &Descriptor) {
     let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW as _ };
     let stamps = Timestamps { last_access: now, last_modification: now };

@@ -64,8 +64,8 @@ pub(crate) fn open(wanted: &Wanted<'_>) -> Result<Opened, Error> {
     Err(Error::NotCurrentlyAvailable("other processes delete the cache"))
 }
 
-/// Opens the cache of a lock file that this process has open, and has created if it `is_new`. None: the lock file has lost
-/// its name.
+/// Opens the cache of a lock file that this process has open, and has created if it `is_new`. None: the lock file has
+/// lost its name.
 pub(crate) fn open_behind(
     wanted: &Wanted<'_>,
     lock: Descriptor,
@@ -210,7 +210,7 @@ impl Opening<'_> {
         Ok(Some(state))
     }
 
-    /// Neither file has a valid header.
+    /// The state where neither the index nor the value file has a valid header.
     fn unknown(&self, index: &Found<IndexFile>, values: &Found<ValueFile>) -> Result<State, Error> {
         match (index, values) {
             (Found::Missing, Found::Missing) => {

@@ -1,5 +1,5 @@
-//! Writing the index again, and new files. Whoever calls this has locked [`crate::locks::Byte::Writing`], or is the only
-//! one that has the cache open.
+//! Writing the index again, and new files. The calling process has locked [`crate::locks::Byte::Writing`], or is the
+//! only one that has the cache open.
 
 use std::sync::Arc;
 

@@ -11,7 +11,7 @@ use crate::disk::values::Values;
 use crate::error::{Error, Reason};
 use crate::format::{Bad, INDEX_HEADER, Identity, VALUE_HEADER, read_index_header, read_value_header};
 
-/// Both files, whose identities are equal.
+/// The index and the value file of a cache, whose identities are equal.
 pub(crate) struct State {
     pub(crate) identity: Identity,
     pub(crate) index: Index,
@@ -73,7 +73,7 @@ pub(crate) fn find_index(folder: &Folder, names: &Names, writable: bool) -> Resu
     }
 }
 
-/// Both files as they are now. None: they do not belong together, or not to this cache.
+/// The index and the value file as they are now. None: they do not belong together, or not to this cache.
 pub(crate) fn load(
     folder: &Folder,
     names: &Names,

@@ -39,7 +39,7 @@ impl Values {
         Values { file, tag }
     }
 
-    /// Its length.
+    /// The length of the value file in bytes.
     pub(crate) fn length(&self) -> Result<u64, Error> {
         Ok(u64::try_from(ops::fstat(&self.file)?.st_size).unwrap_or(0))
     }
@@ -244,7 +244,8 @@ impl Window {
     }
 }
 
-/// Where the file has data, from `offset` on. None: nowhere. A file system that does not know counts everything as data.
+/// Where the file has data, from `offset` on. None: nowhere. A file system that does not know counts everything as
+/// data.
 fn next_data(file: &Descriptor, offset: u64) -> Option<u64> {
     // The position of a file that the program has put in its place is left alone.
     match file.still().and_then(|file| rustix::fs::seek(file, SeekFrom::Data(offset))) {

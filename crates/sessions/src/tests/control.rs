@@ -90,14 +90,14 @@ fn elsewhere() -> Description {
     Description { identifier: Guid([3; 16]), version: 77, ..disk() }
 }
 
-/// The other process of the next test.
+/// Not a test: the process that the next test starts, and that has a cache open.
 #[test]
 fn holds_a_cache_until_it_is_cleared() {
     let Some(root) = folder_of_child("holds_a_cache_until_it_is_cleared") else { return };
     let session = create(&root, &elsewhere()).unwrap();
     session.store(b"key", b"value").unwrap();
     Other::wait(&root);
-    // It looks every 100 ms.
+    // The other process looks every 100 ms.
     await_that("the other process has cleared it", || {
         matches!(session.find(b"key", None), Err(Error::NotFound))
     });

@@ -168,7 +168,7 @@ fn an_index_that_is_gone_is_written_again_and_lost_values_leave_an_empty_cache()
     assert_eq!(lost(&open(root.path())), 0);
     fs::remove_file(path(root.path(), "val")).unwrap();
     assert_eq!(lost(&open(root.path())), COUNT);
-    // Both headers: nobody knows the version.
+    // With both headers damaged nothing tells the version.
     for (end, bit) in [("idx", 200), ("val", 200)] {
         flip(&path(root.path(), end), bit);
     }

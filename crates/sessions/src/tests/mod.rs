@@ -130,7 +130,7 @@ fn key(number: u64) -> [u8; 16] {
     key
 }
 
-/// Its value, of 1 to 300 bytes.
+/// The value of this number's entry, of 1 to 300 bytes.
 fn value(number: u64) -> Vec<u8> {
     let length = 1 + format::hash(&number.to_le_bytes()) as usize % 300;
     (0..length).map(|at| format::hash(&[number as u8, at as u8]) as u8).collect()

@@ -194,7 +194,7 @@ fn a_full_disk_raises_no_signal_and_costs_the_value_that_does_not_fit() {
         (0..stored).for_each(|number| assert_eq!(get(&session, &key(number)).unwrap(), [number as u8; 9000]));
         // With less than an index.
         let limit = libc::rlimit { rlim_cur: 1000, rlim_max: 1000 };
-        // SAFETY: the structure is on this stack.
+        // SAFETY: `limit` is an rlimit on this stack, which setrlimit reads.
         assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &limit) }, 0);
         let other = create(&root, &Description { identifier: Guid([1; 16]), ..disk() });
         assert!(matches!(other, Err(Error::DiskFull)), "{:?}", other.err());

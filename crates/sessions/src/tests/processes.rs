@@ -227,8 +227,8 @@ fn a_process_that_stands_still_keeps_nobody_waiting_for_long() {
     assert_eq!(get(&open(root.path()), b"other").unwrap(), b"value");
 }
 
-/// In a process of its own, with a stopped clock: the time without waiting after a wait in vain ends only when this test says
-/// so, and caches of other tests do not share its entry of [`patience`].
+/// In a process of its own, with a stopped clock: the time without waiting after a wait in vain ends only when this
+/// test says so, and caches of other tests do not share its entry of [`patience`].
 #[test]
 fn of_many_calls_behind_another_process_few_wait() {
     let test = "of_many_calls_behind_another_process_few_wait";

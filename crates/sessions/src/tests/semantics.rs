@@ -135,7 +135,7 @@ fn of_several_sessions_the_largest_limits_count() {
         let larger = with(1000, 100, 1000);
         first.store(b"large", &[1; 400]).unwrap();
         assert_eq!(get(&larger, b"large").unwrap(), [1; 400]);
-        // What is larger stays so, whatever others ask for and whoever ends.
+        // A maximum that was raised stays so, whatever other sessions ask for and whichever session ends.
         drop((with(10, 1, 10), larger));
         first.store(b"other", &[1; 100]).unwrap();
         assert!(is_full(b"last", 1000));

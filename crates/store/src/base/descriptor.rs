@@ -58,7 +58,7 @@ impl Identity {
 /// Closes a descriptor. The standard library ends a process with debug assertions in which it was closed already, which
 /// is the program's right here.
 fn close(fd: OwnedFd) {
-    // SAFETY: an owned descriptor, given up here. If the program has closed it, the call fails.
+    // SAFETY: `fd` owns its descriptor and gives it up here. If the program has closed the number, the call fails.
     unsafe { libc::close(fd.into_raw_fd()) };
 }
 
@@ -130,13 +130,13 @@ impl AsRef<Descriptor> for Descriptor {
 impl Drop for Descriptor {
     fn drop(&mut self) {
         if self.still().is_ok() {
-            // SAFETY: the field is not used after this.
+            // SAFETY: this is the destructor, so `self.fd` is not used after it.
             close(unsafe { ManuallyDrop::take(&mut self.fd) });
         }
     }
 }
 
-/// Such files are shorter.
+/// Bytes. The files that [`read_system_file`] reads are shorter.
 const LONGEST_SYSTEM_FILE: usize = 1 << 16;
 
 /// The content of a small file that the system makes. What stands in its place, in a container, is not waited for.
@@ -201,7 +201,7 @@ mod tests {
         let high = fcntl_dupfd_cloexec(&kept, 900).unwrap();
         let number = high.as_raw_fd();
         let high = Descriptor::new(high).unwrap();
-        // SAFETY: the descriptor belongs to this test.
+        // SAFETY: the number is a descriptor that this test opened and that nothing else closes.
         assert_eq!(unsafe { libc::close(number) }, 0);
         assert_eq!(high.still().unwrap_err(), Errno::BADF);
         drop(high);

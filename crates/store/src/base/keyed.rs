@@ -7,8 +7,8 @@ use foldhash::fast::{FoldHasher, SeedableRandomState};
 
 use crate::base::util::random;
 
-/// Makes hashers whose results nobody can know who writes a file: all bytes of a key count, with a secret of this map.
-/// Whoever chose keys that collide could otherwise make a map grow, or a look-up last, without end.
+/// Makes hashers whose results the writer of a file cannot foresee: all bytes of a key count, with a secret of this
+/// map. A file with keys that were chosen to collide could otherwise make a map grow, or a look-up last, without end.
 #[derive(Clone, Debug)]
 pub(crate) struct Keyed(SeedableRandomState);
 

@@ -90,7 +90,7 @@ mod tests {
         assert_eq!(whose(&theirs.join("a/b")), all_users_have_numbers().then_some(NOBODY));
         chown(&theirs, Some(1234), Some(4321)).unwrap();
 
-        // A folder like /tmp, whoever owns it.
+        // A folder like /tmp, with any owner.
         set_permissions(&theirs, Permissions::from_mode(0o1777)).unwrap();
         assert_eq!(whose(&theirs.join("a/b")), None);
         assert!(!is_ours(1234, &folder));

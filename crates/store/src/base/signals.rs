@@ -53,7 +53,7 @@ const ALWAYS_FITS: usize = 4096;
 /// [`write()`] of as much as surely fits, if the stream takes something now. Others that write to it may be faster.
 fn write_if_room(fd: impl AsFd, bytes: &[u8]) -> Result<usize, Errno> {
     let mut asked = libc::pollfd { fd: fd.as_fd().as_raw_fd(), events: libc::POLLOUT, revents: 0 };
-    // SAFETY: one structure, on this stack.
+    // SAFETY: `asked` is one pollfd on this stack, which poll reads and writes during the call.
     let count = unsafe { libc::poll(&mut asked, 1, 0) };
     if count != 1 || asked.revents & libc::POLLOUT == 0 {
         return Err(Errno::AGAIN);
@@ -176,7 +176,7 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        // SAFETY: pthread_sigmask has written the mask.
+        // SAFETY: `self.mask` is the mask that pthread_sigmask wrote when this value was made.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.mask, std::ptr::null_mut()) };
     }
 }
@@ -194,7 +194,7 @@ fn set(signals: &[libc::c_int]) -> libc::sigset_t {
 }
 
 fn has(set: &libc::sigset_t, signal: libc::c_int) -> bool {
-    // SAFETY: the set is initialised and the signal valid.
+    // SAFETY: `set` is a reference, so it points to an initialised set; sigismember only reads it.
     unsafe { libc::sigismember(set, signal) == 1 }
 }
 
@@ -225,7 +225,7 @@ impl Uncancelled {
     /// Disables cancellation.
     pub fn begin() -> Uncancelled {
         let mut before = 0;
-        // SAFETY: the state is valid, and there is a place for the previous one; no other error is possible.
+        // SAFETY: PTHREAD_CANCEL_DISABLE is a state, and `before`, on this stack, has room for the previous one.
         unsafe { pthread_setcancelstate(CANCEL_DISABLE, &mut before) };
         Uncancelled { before, _thread: PhantomData }
     }
@@ -282,13 +282,14 @@ pub(crate) mod tests {
 
     fn mask() -> libc::sigset_t {
         let mut mask = set(&[]);
-        // SAFETY: reads the mask into an initialised set.
+        // SAFETY: `mask` is an initialised set on this stack, and with NULL for the new mask it is only filled in.
         unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), &mut mask) };
         mask
     }
 
     fn change(how: libc::c_int, signals: &[libc::c_int]) {
-        // SAFETY: changes the mask of this test's thread.
+        // SAFETY: the set lives during the call, NULL asks for no previous mask, and only this test's thread is
+        // changed.
         unsafe { libc::pthread_sigmask(how, &set(signals), std::ptr::null_mut()) };
     }
 
@@ -307,7 +308,8 @@ pub(crate) mod tests {
 
     #[test]
     fn a_write_that_nobody_reads_is_an_error_and_leaves_nothing_behind() {
-        // SAFETY: restores the default action of C programs, under which a signal ends this test program.
+        // SAFETY: both arguments are constants, and SIG_DFL calls no code of this process. Under it, the default of C
+        // programs, the signal ends this test program.
         let before = unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
         for blocked in [false, true] {
             change(if blocked { libc::SIG_BLOCK } else { libc::SIG_UNBLOCK }, &RAISED);
@@ -318,7 +320,7 @@ pub(crate) mod tests {
                 assert!(RAISED.iter().all(|&signal| has(&mask(), signal) == blocked));
             }
         }
-        // SAFETY: restores the previous action.
+        // SAFETY: `before` is the action that signal returned above, so it is valid for this process.
         unsafe { libc::signal(libc::SIGPIPE, before) };
     }
 
@@ -327,7 +329,7 @@ pub(crate) mod tests {
         change(libc::SIG_BLOCK, &RAISED);
         for fd in unread() {
             let value = libc::sigval { sival_ptr: std::ptr::without_provenance_mut(77) };
-            // SAFETY: sends a signal to this thread, which blocks it.
+            // SAFETY: the calls take this thread's own handle and numbers; the thread blocks the signal.
             assert_eq!(unsafe { libc::pthread_sigqueue(libc::pthread_self(), libc::SIGPIPE, value) }, 0);
             assert_eq!(write(&fd, b"text"), Err(Errno::PIPE));
             assert_eq!(take(libc::SIGPIPE), Some((libc::SI_QUEUE, 77)));
@@ -340,7 +342,7 @@ pub(crate) mod tests {
         // A child with one thread: of several, one that does not block the signal would get it.
         let judge = || {
             change(libc::SIG_BLOCK, &RAISED);
-            // SAFETY: calls of a process for itself.
+            // SAFETY: the calls take numbers alone, and SIG_DFL calls no code of this process.
             unsafe {
                 libc::signal(libc::SIGPIPE, libc::SIG_DFL);
                 libc::kill(libc::getpid(), libc::SIGPIPE);

@@ -5,8 +5,8 @@
 //! all processors are busy: a thread of low priority that has lost its processor keeps the locks that it holds, also
 //! the kernel's for the memory map of the process, and the process cannot end, until it has its next turn (with
 //! SCHED_IDLE after half a second); and every thread that it starts, such as one of a driver's, keeps the low priority
-//! for ever, because unprivileged processes cannot raise it. Who has work that can wait looks at how long its own
-//! thread has waited for a processor ([`times`]).
+//! for ever, because unprivileged processes cannot raise it. A thread whose work can wait looks at how long it
+//! has waited for a processor ([`times`]).
 #![allow(unsafe_code, reason = "calls of the C library that its crates do not wrap")]
 
 use std::os::unix::thread::JoinHandleExt as _;
@@ -36,8 +36,8 @@ const OWN: [libc::c_int; 6] =
 /// 64 MiB (in 32 bits 1 MiB), and gives half of it back. Where the program's limit leaves no more, drivers die of what
 /// they do not get.
 const SPACE_FOR_ONE: u64 = if cfg!(target_pointer_width = "64") { 256 << 20 } else { 8 << 20 };
-/// The same for all threads of a stash and its workers: one that was just started has no heap yet, so that a look at
-/// what is left before the next one does not suffice.
+/// Address space in bytes that must be left for all threads of a stash and its workers: a thread that was just started
+/// has no heap yet, so that a look at what is left before the next thread does not suffice.
 const SPACE_FOR_ALL: u64 = 3 * SPACE_FOR_ONE;
 
 /// Time between two looks whether a thread has ended.
@@ -46,14 +46,15 @@ const LOOKS_EVERY: Duration = Duration::from_micros(250);
 /// What a thread does that needs stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stack {
-    /// It runs this library's own code.
+    /// The stack of a thread that runs this library's own code.
     Own,
-    /// It calls drivers: it gets what the program's threads get by default, if that is more.
+    /// The stack of a thread that calls drivers: as large as those of the program's threads by default, if that is
+    /// more.
     Drivers,
 }
 
 impl Stack {
-    /// Its size in bytes.
+    /// The stack's size in bytes.
     fn bytes(self) -> usize {
         let wanted = match self {
             Stack::Own => OWN_STACK,
@@ -151,21 +152,22 @@ fn leave_real_time() {
 /// the thread is left to itself. True on the thread itself, too, which ends later.
 pub fn join(handle: JoinHandle<()>, limit: Duration) -> bool {
     let thread = handle.into_pthread_t();
-    // SAFETY: it has no preconditions. The standard library's own handle does not work in an exit handler, where
-    // thread-local storage is gone.
+    // SAFETY: pthread_self has no preconditions. The standard library's own handle does not work in an exit handler,
+    // where thread-local storage is gone.
     if thread == unsafe { libc::pthread_self() } {
-        // SAFETY: it was taken out of its handle, so nobody else joins or detaches it.
+        // SAFETY: `thread` was taken out of its JoinHandle, so nobody else joins or detaches it.
         unsafe { libc::pthread_detach(thread) };
         return true;
     }
     let began = Instant::now();
     loop {
-        // SAFETY: as above; where it answers 0, the thread is not used again.
+        // SAFETY: `thread` was taken out of its JoinHandle, so nobody else joins or detaches it. Where the call answers
+        // 0, the thread is not used again.
         if unsafe { libc::pthread_tryjoin_np(thread, std::ptr::null_mut()) } == 0 {
             return true;
         }
         if began.elapsed() > limit {
-            // SAFETY: as above.
+            // SAFETY: `thread` was taken out of its JoinHandle and is not joined, so it is detached here alone.
             unsafe { libc::pthread_detach(thread) };
             return false;
         }
@@ -184,12 +186,13 @@ fn space_is_left(least: u64) -> bool {
     let text = read_system_file(c"/proc/self/statm").unwrap_or_default();
     let pages = text.split_whitespace().next().and_then(|pages| pages.parse::<u64>().ok());
     let used = pages.map(|pages| pages.saturating_mul(page_size() as u64));
-    // How much is used is not known without /proc. Who has set a limit has set it for the program.
+    // How much is used is not known without /proc. A limit that is set was set for the program.
     used.is_some_and(|used| limit.saturating_sub(used) >= least)
 }
 
-/// Whether the main thread has ended (pthread_exit), so that the process lasts as long as its other threads. Who would
-/// keep it alive for the stash alone asks this, and ends. The system is asked ten times a second at most.
+/// Whether the main thread has ended (pthread_exit), so that the process lasts as long as its other threads. A thread
+/// that keeps the process alive for the stash alone asks this, and ends. The system is asked ten times a second at
+/// most.
 pub fn main_has_ended() -> bool {
     const ASKS_EVERY_MS: u64 = 100;
     /// The time of the last answer in milliseconds, times two, and the answer. No lock: a child may be forked
@@ -215,9 +218,9 @@ fn coarse_ms() -> u64 {
 /// A thread's times so far.
 #[derive(Clone, Copy, Debug)]
 pub struct Times {
-    /// It has had a processor.
+    /// Time in which the thread had a processor.
     pub ran: Duration,
-    /// It has waited for one.
+    /// Time in which the thread waited for a processor.
     pub waited: Duration,
 }
 
@@ -335,7 +338,7 @@ mod tests {
         let calls = || {
             let is_sandboxed = sandbox();
             if is_sandboxed {
-                // SAFETY: it takes nothing.
+                // SAFETY: getppid takes no argument, and only reads a number.
                 unsafe { libc::syscall(libc::SYS_getppid) };
             }
             assert!(IS_ANSWERED.load(Ordering::SeqCst) || !is_sandboxed);

@@ -63,11 +63,11 @@ pub struct Room {
 /// Why segments are merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Reason {
-    /// They have no live record and are only deleted.
+    /// The segments have no live record and are only deleted.
     Empty,
     /// The limits demand it.
     Limits,
-    /// Too much of them is dead.
+    /// Too many bytes of the segments belong to dead records.
     Dead,
     /// There are too many segments of one size.
     TooMany,
@@ -76,7 +76,7 @@ pub enum Reason {
 /// Segments to be merged into one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compaction {
-    /// Their places in the list, ascending.
+    /// The segments' places in the list, ascending.
     pub inputs: Vec<usize>,
     /// The reason.
     pub reason: Reason,

@@ -47,7 +47,7 @@ impl Cause {
 pub struct Eviction {
     /// What is evicted.
     pub target: Target,
-    /// Its size.
+    /// The target's size in bytes.
     pub bytes: u64,
     /// The reason.
     pub cause: Cause,

@@ -16,7 +16,7 @@ use crate::disk::op::Op;
 /// How an operation fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// It does nothing.
+    /// The operation does nothing and returns the error.
     Error(Errno),
     /// A read or a write does half of its work, and says so.
     Short,
@@ -52,22 +52,22 @@ pub(crate) const ERRORS: [Errno; 7] =
 pub(crate) enum Plan {
     /// The n-th operation that can fail so, from 1, of one kind if it is given; with `on` all later ones too.
     Nth { fault: Fault, op: Option<Op>, n: u64, on: bool },
-    /// None; operations of the thread that starts the plan take longer than a program waits, and are counted. Those of
-    /// other threads wait until the plan ends.
+    /// No operation fails; those of the thread that starts the plan take longer than a program waits, and are counted.
+    /// Those of other threads wait until the plan ends.
     Slow,
-    /// None; each operation takes so long. Those of the program's threads are counted, which are all but the layer's
-    /// own.
+    /// No operation fails; each takes so long. Those of the program's threads are counted, which are all but the
+    /// layer's own.
     Delayed { delay: Duration },
-    /// None; operations of one kind are counted.
+    /// No operation fails; those of one kind are counted.
     Counted { op: Op },
-    /// None; operations of one kind wait until the plan ends.
+    /// No operation fails; those of one kind wait until the plan ends.
     Held { op: Op },
-    /// None; the first operation of one kind waits until the plan ends.
+    /// No operation fails; the first of one kind waits until the plan ends.
     HeldOnce { op: Op },
     /// Locks of files as Linux has them on NFSv4: an exclusive one needs a descriptor that can write, a shared one
     /// needs one that can read.
     NfsLocks,
-    /// One of so many, at random.
+    /// One of `one_of` operations fails, at random.
     Random { seed: u64, one_of: u64 },
 }
 

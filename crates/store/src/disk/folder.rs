@@ -23,7 +23,7 @@ const MAKES: u32 = 4;
 /// The start of the name of a temporary file.
 pub const TEMPORARY: &str = ".tmp-";
 
-/// Who may own a folder, the folders in it, and their files.
+/// The users that may own a folder, the folders in it, and their files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Owners {
     /// The effective user.

@@ -44,7 +44,7 @@ impl Home {
         Home::with_bases(root, application, Vec::new()).without_bases_of_settings()
     }
 
-    /// The same with stashes that are only read. `add_bases` adds those of the settings.
+    /// Opens nothing. `bases` are stashes that are only read; `add_bases` adds those of the settings.
     pub fn with_bases(root: &Path, application: &str, bases: Vec<PathBuf>) -> Home {
         let (path, application) = (root.to_owned(), application.to_owned());
         let (all_bases, opened, opening) = Default::default();

@@ -35,10 +35,10 @@ impl Codec {
 /// Why a stored payload cannot be decoded. The output is empty then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CodecError {
-    /// Another length than the record says.
+    /// The decoded payload has another length than the record says.
     #[error("the payload is not of the recorded length")]
     Length,
-    /// No valid zstd frame.
+    /// The stored payload is no valid zstd frame.
     #[error("the payload does not decompress")]
     Zstd,
     /// The streams of the filter do not fit together.

@@ -34,7 +34,7 @@ pub struct DeviceHeader {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HeaderMismatch {
-    /// Another vendor.
+    /// The header names another vendor.
     #[error("made for vendor {found:#06x}, this is {expected:#06x}")]
     Vendor {
         /// In the file.
@@ -42,7 +42,7 @@ pub enum HeaderMismatch {
         /// Of this device.
         expected: u32,
     },
-    /// Another device of the same vendor.
+    /// The header names another device of the same vendor.
     #[error("made for device {found:#06x}, this is {expected:#06x}")]
     Device {
         /// In the file.
@@ -50,7 +50,7 @@ pub enum HeaderMismatch {
         /// Of this device.
         expected: u32,
     },
-    /// Another driver for the same device.
+    /// The header names another driver for the same device.
     #[error("made by driver {found}, this is {expected}")]
     Driver {
         /// In the file.
@@ -58,7 +58,7 @@ pub enum HeaderMismatch {
         /// Of this device.
         expected: u32,
     },
-    /// Another version of the same driver.
+    /// The header names another version of the same driver.
     #[error("made by driver version {found:#x}, this is {expected:#x}")]
     DriverVersion {
         /// In the file.
@@ -66,7 +66,7 @@ pub enum HeaderMismatch {
         /// Of this device.
         expected: u32,
     },
-    /// Another build or configuration of the driver.
+    /// The header names another build or configuration of the driver.
     #[error("made under another pipelineCacheUUID")]
     PipelineCacheUuid,
     /// A process of another pointer width.

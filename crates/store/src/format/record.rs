@@ -93,7 +93,7 @@ impl Kind {
         Kind::ALL.into_iter().find(|&kind| kind as u8 == number)
     }
 
-    /// Its place in [`Kind::ALL`], which is its code in an index.
+    /// The kind's place in [`Kind::ALL`], which is its code in an index.
     pub(crate) const fn position(self) -> usize {
         match self {
             Kind::Module => 0,

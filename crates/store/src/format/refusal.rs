@@ -23,9 +23,9 @@ pub enum OpenError {
     NotOwned {
         /// What was to be opened.
         path: PathBuf,
-        /// Whose it is.
+        /// The user id of the folder's owner.
         owner: u32,
-        /// Who we are.
+        /// The effective user id of this process.
         user: u32,
     },
     /// Root would create a folder in a user's home (sudo can leave HOME unchanged), which that user could not use.
@@ -34,15 +34,15 @@ pub enum OpenError {
     OfAnother {
         /// What was to be made.
         path: PathBuf,
-        /// Whose folder it is.
+        /// The user id of the home's owner.
         owner: u32,
     },
-    /// Others may put artifacts into the folder.
+    /// Other users may put artifacts into the folder.
     #[error("{} can be written to by others (mode {mode:03o}); run chmod go-w on it", .path.display())]
     OthersMayWrite {
         /// What was to be opened.
         path: PathBuf,
-        /// Its permission bits.
+        /// The folder's permission bits.
         mode: u32,
     },
     /// A symbolic link below the root.
@@ -114,19 +114,19 @@ pub(crate) fn is_for_now(error: &io::Error) -> bool {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Refusal {
-    /// Shorter than a header.
+    /// The file is shorter than a header.
     #[error("too short to be a segment")]
     Truncated,
-    /// Its writer has just created it.
+    /// The file's writer has just created it.
     #[error("nothing is written to it yet")]
     NotYet,
-    /// Neither a valid header nor a valid record.
+    /// The file has neither a valid header nor a valid record.
     #[error("not a segment")]
     NotASegment,
-    /// Another version of the format.
+    /// The file has another version of the format.
     #[error("format version {0} is not known here")]
     Version(u32),
-    /// Flags of the format that this version does not know.
+    /// The file has flags of the format that this version does not know.
     #[error("format flags {0:#x} are not known here")]
     Flags(u32),
     /// A segment of another kind of part.

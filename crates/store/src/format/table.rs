@@ -16,8 +16,8 @@ pub(crate) const ROW_BYTES: usize = 20;
 const ROOM: usize = (BLOCK_BYTES - BLOCK_HEADER) / ROW_BYTES;
 /// The average number of rows in a block: few blocks overflow, and the table takes less than 24 bytes a row.
 const TARGET: usize = 175;
-/// The most blocks that a look-up reads. Of evenly spread hashes hardly ever two blocks in a row are full; whoever
-/// chooses keys, or writes a table by hand, can fill all of them.
+/// The most blocks that a look-up reads. With evenly spread hashes hardly ever two blocks in a row are full; keys
+/// that were chosen for it, or a table written by hand, can fill all of them.
 pub(crate) const MOST_WALKED: usize = 8;
 /// The code of kinds that this program does not know.
 pub(crate) const UNKNOWN_KIND: u8 = 15;

@@ -19,14 +19,14 @@ pub struct Request<'a> {
     pub application: &'a str,
     /// What was used at this time or later stays, in Unix milliseconds.
     pub used_before: u64,
-    /// Nothing is removed; the answer is the same.
+    /// Nothing is removed; the answer is that of a removal.
     pub is_dry_run: bool,
 }
 
 /// What of an application was removed, or would be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pruned {
-    /// Its last use, in Unix milliseconds.
+    /// The application's last use, in Unix milliseconds.
     pub last_use: u64,
     /// The number of its device parts that go.
     pub device_parts: u64,
@@ -60,7 +60,7 @@ pub fn prune(root: &Path, request: &Request<'_>) -> Result<Option<Pruned>, OpenE
     for part in survey::part_names(&folder) {
         let part = match folder.sub(&part, false) {
             Ok(part) => part,
-            // Another process removes it as well.
+            // Another process removes the part as well.
             Err(error) if error.is_missing() => continue,
             Err(error) => return Err(error),
         };

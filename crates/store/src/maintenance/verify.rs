@@ -1,7 +1,7 @@
 //! Reading everything to find damage, and writing damaged segments again without it.
 //!
-//! Programs need neither: they check each record when they read it, and what is damaged counts as missing. Whoever asks
-//! wants to know whether a disk, a copy or a backup can be trusted.
+//! Programs need neither: they check each record when they read it, and what is damaged counts as missing. A user who
+//! verifies a stash wants to know whether a disk, a copy or a backup can be trusted.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -63,7 +63,7 @@ pub struct Verified {
 /// A folder that programs do not use either.
 #[derive(Debug, Serialize)]
 pub struct BadFolder {
-    /// Its path below the root: an application, or a part of it.
+    /// The folder's path below the root: an application, or a part of it.
     pub folder: String,
     /// The reason in words.
     pub reason: String,
@@ -88,15 +88,15 @@ pub struct BadFile {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fault {
-    /// So many damaged places, between records or in them.
+    /// The number of damaged places, between records or in them.
     Damaged(u64),
-    /// So many records whose payload is whole, and not what their key says.
+    /// The number of records whose payload is whole, and not what their key says.
     Untrue(u64),
-    /// The end of the file is missing or damaged, and with it so many records.
+    /// The end of the file is missing or damaged, and with it this number of records.
     Cut(u64),
-    /// It is not used at all.
+    /// Nothing in the file is used, for this reason.
     Refused(Refusal),
-    /// It cannot be read now.
+    /// The file cannot be read now.
     Unread,
 }
 
@@ -104,11 +104,11 @@ pub enum Fault {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Repair {
-    /// It is as it was.
+    /// The file is as it was.
     Left,
-    /// The same: a running program writes to it.
+    /// The file is as it was, because a running program writes to it.
     InUse,
-    /// Another file has what is whole of it.
+    /// Another file has the records of this file that are whole.
     Repaired,
 }
 
@@ -234,7 +234,7 @@ fn of_part(
                     bad.push(Bad { state, lost: look.lost, ..Bad::new(file, fault) });
                 }
             }
-            // Its writer has just made it.
+            // The file's writer has just made it.
             Err(Refusal::NotYet) => {}
             // A merge has removed it since the names were read.
             Err(_) if is_gone(part, file) => {}

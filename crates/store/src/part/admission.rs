@@ -17,11 +17,12 @@ use crate::part::open::Part;
 
 /// Whether a driver may have an artifact.
 pub enum Admission<'a> {
-    /// It may. After the crash of another process an unverified artifact is marked as in flight until this is dropped.
+    /// The driver may have the artifact. After the crash of another process an unverified artifact is marked as in
+    /// flight until this is dropped.
     Granted(Option<InFlight<'a>>),
-    /// Too many processes died while a driver looked at it.
+    /// Too many processes died while a driver looked at the artifact.
     Quarantined,
-    /// Its crash count may be in a segment that is not read yet, or the disk is too slow for the guard file.
+    /// The artifact's crash count may be in a segment that is not read yet, or the disk is too slow for the guard file.
     NotYet,
 }
 
@@ -35,7 +36,7 @@ impl Drop for InFlight<'_> {
     fn drop(&mut self) {
         drop(self.slot.take());
         if self.part.guard.get().and_then(Option::as_ref).is_some_and(CrashGuard::is_slow) {
-            // It clears the mark.
+            // The writer makes the guard file and clears the mark.
             self.part.shared.ask_for_guards();
         }
     }

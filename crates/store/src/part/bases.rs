@@ -1,4 +1,4 @@
-//! The same part in the bases: stashes that are looked into after the user's own, and never written.
+//! The counterparts of a part in the bases: stashes that are looked into after the user's own, and never written.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use crate::part::read_only::ReadOnlyPart;
 use crate::part::read_only_parts::{Candidate, Lister, ReadOnlyParts};
 use crate::part::tallies::Tallies;
 
-/// Whether a base's records of that kind count. What a driver did on the machine of whoever made the base, and when a
-/// program ran there, says nothing here. Crash counts count for the base's own artifacts
+/// Whether a base's records of that kind count. What a driver did on the machine where the base was made, and when a
+/// program ran there, says nothing about this machine. Crash counts count for the base's own artifacts
 /// ([`ReadOnlyPart::read_artifact`]).
 fn counts(kind: Kind) -> bool {
     match kind {
@@ -91,7 +91,7 @@ impl Bases {
         !place.home.knows_bases() || !place.home.bases().is_empty() && !self.parts.are_all_open()
     }
 
-    /// Those that are open.
+    /// The counterparts that are open.
     #[cfg(test)]
     pub(crate) fn open(&self) -> Vec<Arc<ReadOnlyPart>> {
         (*self.parts.open()).to_vec()
@@ -133,7 +133,7 @@ impl Lister for Place<'_> {
         match folder {
             Ok(folder) => Ok(folder.map(|folder| ReadOnlyPart::new(folder, self.identity.clone()))),
             Err(error) if error.is_for_now() => Err(error),
-            // It has nothing of this device.
+            // The base has nothing of this device.
             Err(error) if error.is_missing() && path.is_dir() => Ok(None),
             Err(error) => {
                 tallies.base_not_used(path, error.to_string());

@@ -55,7 +55,8 @@ impl Index {
 
     /// The number of entries of a kind.
     pub(crate) fn len(&self, kind: Kind) -> usize {
-        // Who finds none must see what was there before the last one went: a look-up goes on to where it is now.
+        // A thread that reads 0 must see what the thread that removed the last entry had written before: the look-up
+        // goes on to the place where the record is now.
         self.counts[kind.position()].load(Ordering::Acquire)
     }
 

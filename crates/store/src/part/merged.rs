@@ -1,5 +1,5 @@
 //! The keys of all segments of a part, in one table: a look-up asks the segments that have the key, and no other one.
-//! It is made once, by the helper, of parts that do not change.
+//! The helper makes the table once, of parts that do not change.
 
 use std::sync::Arc;
 
@@ -58,7 +58,7 @@ impl Merged {
         let bucket = (hash >> self.shift) as usize;
         let range = self.starts[bucket] as usize..self.starts[bucket + 1] as usize;
         let (hashes, numbers) = (&self.hashes[range.clone()], &self.segments[range]);
-        // Whoever chooses keys can put all of them into one bucket.
+        // Keys may be chosen so that all are in one bucket, so the bucket is searched by halves.
         let first = hashes.partition_point(|&one| one < hash);
         let found = hashes[first..].iter().zip(&numbers[first..]);
         let mut found = found.take_while(move |(one, _)| **one == hash).map(|(_, number)| *number);

@@ -422,7 +422,7 @@ impl Part {
         Ok(self.folder.get_or_init(|| folder).clone())
     }
 
-    /// The same part in the stashes that are only read, and what they need to find it.
+    /// The counterparts of this part in the bases (stashes that are only read), and what they need to find it there.
     pub(super) fn bases(&self) -> (&Bases, Place<'_>) {
         let Part { home, identity, folder_name, .. } = self;
         (&self.bases, Place { home, identity, folder_name })

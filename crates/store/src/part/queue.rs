@@ -23,7 +23,7 @@ use crate::settings::ForProgram;
 
 /// The number of uses that may wait for the writer.
 const QUEUE_USES: usize = 4096;
-/// The same of creations, for the timeline.
+/// The number of creations that may wait for the writer, which puts them into the timeline.
 const QUEUE_CREATIONS: usize = 2048;
 /// A thread that waits for a flush polls for this long before it sleeps.
 const AWAKE: Duration = Duration::from_micros(100);
@@ -95,9 +95,9 @@ pub(crate) struct Pending<P> {
     pub(crate) part: Arc<P>,
     pub(crate) slot: Slot,
     pub(crate) payload: Arc<Payload>,
-    /// When it was queued. `None`: it was held back.
+    /// When the record was queued. `None`: the record was held back.
     pub(crate) since: Option<Instant>,
-    /// It was queued before all of its part was read, and what was read had no such record.
+    /// The record was queued before all of its part was read, and what was read had no such record.
     pub(crate) unseen: bool,
 }
 
@@ -114,9 +114,9 @@ pub(crate) trait Destination {
 pub(crate) enum Joined {
     /// There is no writer: it was never needed, the system refuses the thread, or it panicked.
     Nobody,
-    /// Everything is done.
+    /// All the work is done.
     Ended,
-    /// It is not done, and continues after the stash is closed.
+    /// The work is not done, and continues after the stash is closed.
     GoesOn,
 }
 
@@ -134,7 +134,7 @@ pub(crate) struct Shared<P> {
     pub(crate) said: OnceLock<ForProgram>,
     /// Time that the program has waited for parts to be opened, in microseconds.
     waited: AtomicU64,
-    /// The same for parts that are only read.
+    /// Time that the program has waited for parts of bases, which are only read, in microseconds.
     waited_for_read_only: AtomicU64,
     /// When the stash last came to rest and was written, in [`Shared::now_ms`]; 0: never.
     rested_at: AtomicU64,
@@ -563,8 +563,8 @@ impl<P: Destination> Shared<P> {
         self.uses.get()?.pop()
     }
 
-    /// Queues a creation for the timeline, which goes without those that the writer comes too late for. Whoever creates
-    /// pipelines counts something, and so the writer comes.
+    /// Queues a creation for the timeline, which goes without those that the writer comes too late for. A
+    /// program that creates pipelines counts something, and so the writer comes.
     pub(crate) fn push_creation(&self, creation: Creation) {
         // Of room for all at once, its first use would touch each page.
         if self.is_open() && self.creations.len() < QUEUE_CREATIONS {

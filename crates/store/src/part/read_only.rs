@@ -63,7 +63,7 @@ impl ReadOnlyPart {
                 tallies.refused_files(self.folder.path(), first, &found.refused);
                 !found.put_off
             }
-            // It cannot be listed.
+            // The folder cannot be listed.
             Some(Err(_)) => true,
             None => false,
         };

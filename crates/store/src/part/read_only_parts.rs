@@ -28,7 +28,7 @@ const TRIES: u32 = 2;
 pub(crate) struct ReadOnlyParts {
     /// Locked while parts are opened. No thread waits for it.
     opening: Mutex<Opening>,
-    /// Those that are open. New ones come last, so that each keeps its number.
+    /// The parts that are open. New ones come last, so that each keeps its number.
     parts: ArcSwap<Vec<Arc<ReadOnlyPart>>>,
     /// Nothing is left to be opened.
     is_complete: AtomicBool,
@@ -109,7 +109,7 @@ pub(crate) trait Lister {
 }
 
 impl ReadOnlyParts {
-    /// Those that are open.
+    /// The parts that are open.
     pub(crate) fn open(&self) -> Guard<Arc<Vec<Arc<ReadOnlyPart>>>> {
         self.parts.load()
     }
@@ -200,7 +200,7 @@ impl ReadOnlyParts {
         let mut goes_on = true;
         opening.rest.retain_mut(|candidate| {
             if !goes_on || open.len() >= L::MOST {
-                // Those beyond the limit are forgotten.
+                // Candidates beyond the limit are dropped, unopened.
                 return !goes_on;
             }
             let mut opened = Opened::Nothing;

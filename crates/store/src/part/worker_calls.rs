@@ -15,7 +15,7 @@ use crate::part::admission::Admission;
 use crate::part::crash_guard::StaleGuard;
 use crate::part::open::Part;
 
-/// So many calls more than the process had made that died take its death back.
+/// A death of a process counts no more when another process has made this number of calls more than it had made.
 const FURTHER: u32 = 16;
 /// After a counted death workers are in the driver for one part in so many of the time.
 const SHARE: u32 = 64;

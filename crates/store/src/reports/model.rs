@@ -130,9 +130,9 @@ pub struct RunReport {
     pub updated_unix_ms: u64,
     /// The process id.
     pub pid: u32,
-    /// Its devices. Reports of the same device, driver and set of features are added up, in the order of the first
-    /// ones.
+    /// The devices of the run. Reports of the same device, driver and set of features are added up, in the order of the
+    /// first ones.
     pub devices: Vec<DeviceReport>,
-    /// Its store.
+    /// What the store did in the run.
     pub store: StoreReport,
 }

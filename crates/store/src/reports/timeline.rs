@@ -122,7 +122,7 @@ fn remove_oldest(folder: &Folder) {
     let mut names = folder.names(SUFFIX).unwrap_or_default();
     sort::sort(&mut names);
     names.truncate(names.len().saturating_sub(KEEP));
-    // One that is still there goes next time.
+    // A file that cannot be removed now is removed next time.
     names.iter().for_each(|name| _ = folder.remove_file(name));
 }
 

@@ -8,7 +8,7 @@ use crate::format::table::{Packed, ROW_BYTES, Row, hash_of};
 
 /// The average number of rows in a bucket.
 const EACH: usize = 4;
-/// Buckets with more rows are sorted: whoever chooses keys can put all rows into one.
+/// Buckets with more rows are sorted: keys can be chosen so that all rows are in one bucket.
 const MANY: usize = 32;
 
 /// Rows by hash.

@@ -42,7 +42,7 @@ pub(crate) struct Segment {
     tally: Tally,
     /// Some of it could not be read, so it may have more records than are known.
     failed: AtomicBool,
-    /// Its index is damaged, and scanning it takes longer than a thread of the program may wait.
+    /// The segment's index is damaged, and a scan takes longer than a thread of the program may wait.
     put_off: AtomicBool,
 }
 

@@ -54,7 +54,7 @@ pub(crate) struct Loaded {
     pub(crate) cut: Option<Seal>,
 }
 
-/// Who may still write to a segment.
+/// Which process may still write to a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     /// No process: it ends in a valid index.
@@ -189,7 +189,7 @@ struct Records {
 }
 
 impl Records {
-    /// Those that a valid index lists.
+    /// The records that a valid index lists.
     fn sealed(table: Table, tally: Tally, end: u64) -> Records {
         Records { table, tally, end, state: State::Sealed, failed: false, damaged: 0, cut: None }
     }

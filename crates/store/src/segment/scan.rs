@@ -12,16 +12,17 @@ use crate::format::sizes::{
     MOST_BYTES, MOST_RECORDS, RECORD_HEADER_BYTES, RECORD_MAGIC,
 };
 
-/// Bytes that are read at once if record headers are close to each other.
+/// Bytes of the file that are read at once where record headers are close to each other.
 const NEAR: usize = 4 << 10;
 /// Bytes that are read at once in the search for a valid record.
 const FAR: usize = 256 << 10;
 /// Bytes of payloads that are read at once.
 const PAYLOAD: usize = 64 << 10;
-/// After damage, payloads decide whether record headers are believed. At most this many times the allocated size of the
-/// file, and [`AT_LEAST`], is read for that. Accidental damage takes less than twice; in a file that was made to take
-/// longer, record headers are then believed.
+/// After damage, a record header counts only if its payload matches it. The payloads that are read for that have at
+/// most this many times the allocated size of the file, plus [`AT_LEAST`] bytes. Accidental damage needs less than
+/// twice the size; in a file that was made to need more, record headers count without their payloads from then on.
 const TIMES: u64 = 4;
+/// Bytes of payloads that are read after damage in any file ([`TIMES`]).
 const AT_LEAST: u64 = 64 << 20;
 
 /// The result of a scan.
@@ -32,7 +33,7 @@ pub(crate) struct Scan {
     pub(crate) damaged: u64,
     /// The end of the last whole record.
     pub(crate) end: u64,
-    /// An index follows: the writer has sealed the file, or died while it did.
+    /// The file has an index after its records: the writer has sealed the file, or died while it did.
     pub(crate) sealed: bool,
     /// Some of the file could not be read, so records may be missing.
     pub(crate) failed: bool,
@@ -44,13 +45,15 @@ pub(crate) struct Scan {
 struct Window<'a> {
     fd: &'a Descriptor,
     bytes: Vec<u8>,
+    /// The offset in the file of the first byte of `bytes`.
     start: u64,
-    /// Bytes that were read from the file.
+    /// The number of bytes that were read from the file so far.
     read: u64,
     /// Whether a read has failed.
     failed: bool,
-    /// Asked before each read. If it says true, nothing more is read.
+    /// Called before each read. If it returns true, nothing more is read.
     interrupted: &'a dyn Fn() -> bool,
+    /// `interrupted` has returned true.
     stopped: bool,
 }
 
@@ -59,12 +62,13 @@ impl<'a> Window<'a> {
         Window { fd, bytes: Vec::new(), start: 0, read: 0, failed: false, interrupted, stopped: false }
     }
 
-    /// Whether the byte at `at` is in memory.
+    /// Whether the byte at offset `at` of the file is in memory.
     fn holds(&self, at: u64) -> bool {
         at.checked_sub(self.start).is_some_and(|skip| skip < self.bytes.len() as u64)
     }
 
-    /// At least `wanted` bytes from `at` on. `None`: the file ends, or cannot be read.
+    /// At least `wanted` bytes of the file from the offset `at` on. Where they are not in memory, `ahead` bytes are
+    /// read. `None`: the file ends, or cannot be read.
     fn get(&mut self, at: u64, wanted: usize, ahead: usize) -> Option<&[u8]> {
         let inside = |window: &Self| {
             let skip = usize::try_from(at.checked_sub(window.start)?).ok()?;
@@ -87,7 +91,7 @@ impl<'a> Window<'a> {
         inside(self).map(|skip| &self.bytes[skip..])
     }
 
-    /// Whether the payload of a record matches its header. False if it cannot be read.
+    /// Whether the payload of a record matches the checksum in its header. False: it does not, or cannot be read.
     fn is_whole(&mut self, entry: &IndexEntry) -> bool {
         let mut crc = crc32c::crc32c(&entry.key);
         let (mut at, mut left) = (entry.offset + RECORD_HEADER_BYTES as u64, entry.stored as usize);
@@ -119,7 +123,7 @@ pub(crate) fn scan(
     interrupted: &dyn Fn() -> bool,
 ) -> Scan {
     let length = length.min(MOST_BYTES);
-    // Without an allocated size the length counts.
+    // Where the system does not tell the allocated size, the length takes its place.
     let taken =
         disk::fstat(fd).map_or(length, |stat| (stat.st_blocks as u64).saturating_mul(512).min(length));
     let (entries, end) = (Vec::new(), from);
@@ -146,30 +150,39 @@ pub(crate) fn scan(
 
 /// A scan that is under way.
 struct Scanner<'a> {
+    /// The offset in the file where the scan ends.
     length: u64,
+    /// The tag in the headers of the records that are wanted.
     tag: [u8; 8],
+    /// The writer may still append to the file.
     alive: bool,
+    /// Where record headers are read.
     window: Window<'a>,
-    /// Payloads, which are read after damage only.
+    /// Where payloads are read, after damage only.
     payloads: Window<'a>,
-    /// After so many bytes of payloads record headers are believed.
+    /// When so many bytes of payloads were read, record headers count without their payloads.
     most: u64,
+    /// The offset in the file where the next record header may be.
     at: u64,
-    /// Between damage and the next record.
+    /// `at` is behind damaged bytes, and no valid record was found after them yet.
     lost: bool,
-    /// After something that may be the end of the file.
+    /// Bytes before `at` look like the end of the file: a block of a sealed end, or a record that is cut off. If a
+    /// record follows, they were damage.
     ended: bool,
-    /// After the first damage or end, so that a record may start anywhere.
+    /// The scan has met damage, or what looked like the end of the file. From there on a record may start at any
+    /// multiple of [`ALIGN`], and only its payload shows whether it is one.
     adrift: bool,
-    /// The previous record is large.
+    /// The previous record has a payload of more than [`NEAR`] bytes.
     large: bool,
+    /// What was found so far.
     found: Scan,
 }
 
 impl Scanner<'_> {
-    /// Goes to the next place where a record may start. `None`: there is none, or it cannot be read.
+    /// Looks at the bytes at `at`, takes the record that is there, if there is one, and moves `at` to the next place
+    /// where a record may start. `None`: the scan is over, because there is no such place, or it cannot be read.
     fn step(&mut self) -> Option<()> {
-        // Only the header of a large record is needed.
+        // After a large record only the next header is read: the record that follows is probably large too.
         let near = if self.large { RECORD_HEADER_BYTES } else { NEAR };
         let ahead = if self.lost { FAR } else { near };
         let bytes = self.window.get(self.at, RECORD_HEADER_BYTES, ahead)?;
@@ -180,7 +193,7 @@ impl Scanner<'_> {
                 if self.alive && !self.adrift {
                     return None;
                 }
-                // A torn tail, unless a record follows.
+                // The last record is cut off, unless another record follows.
                 self.ended |= !self.lost;
             }
             Some((entry, tag)) if self.is_believed(&entry) => return self.take(entry, tag),
@@ -195,14 +208,15 @@ impl Scanner<'_> {
         self.go_astray()
     }
 
-    /// Whether what looks like a record header is one.
+    /// Whether the bytes that look like a record header count as one: until damage always, and then if the payload
+    /// matches, or if too many payloads were read ([`TIMES`]).
     fn is_believed(&mut self, entry: &IndexEntry) -> bool {
         !self.adrift || self.payloads.read > self.most || self.payloads.is_whole(entry)
     }
 
-    /// Takes a record. `None`: there are too many.
+    /// Adds a record to what was found, and moves `at` behind it. `None`: the file has too many records.
     fn take(&mut self, entry: IndexEntry, tag: [u8; 8]) -> Option<()> {
-        // What was taken for the end of the file was not.
+        // The bytes that looked like the end of the file were damage, because a record follows them.
         self.found.damaged += u64::from(self.ended);
         (self.lost, self.ended) = (false, false);
         self.large = entry.stored as usize > NEAR;
@@ -222,8 +236,9 @@ impl Scanner<'_> {
         Some(())
     }
 
-    /// Passes a block of a sealed end, which is no damage. `Some(false)`: there is none, or none that is believed.
-    /// `None`: it cannot be read.
+    /// Moves `at` behind a block of a sealed end (a footer, or a copy of the file's header), which is no damage.
+    /// `Some(false)`: there is no such block, or it does not count, because it came after damage or is cut off. `None`:
+    /// the bytes cannot be read.
     fn passes_a_sealed_end(&mut self, ahead: usize) -> Option<bool> {
         let rest = self.length - self.at;
         let whole = usize::try_from(rest).map_or(FOOTER_BYTES, |rest| rest.min(FOOTER_BYTES));
@@ -239,7 +254,7 @@ impl Scanner<'_> {
         Some(false)
     }
 
-    /// Goes to the next place that looks like a record, or to the end of what is in memory.
+    /// Moves `at` to the next place that looks like a record, or to the end of the bytes in memory.
     fn go_astray(&mut self) -> Option<()> {
         (self.lost, self.adrift) = (true, true);
         let bytes = self.window.get(self.at, RECORD_HEADER_BYTES, FAR)?;
@@ -252,7 +267,8 @@ impl Scanner<'_> {
     }
 }
 
-/// The length of a copy of the header or of a footer, which are not damage, even if the latter is cut off.
+/// The length of the footer, or of the copy of the file's header, that `bytes` begin with. Either counts
+/// even if the end of the file cuts it off.
 fn block_of_a_sealed_end(bytes: &[u8]) -> Option<u64> {
     if bytes.first_chunk().and_then(Footer::decode).is_some() {
         return Some(FOOTER_BYTES as u64);

@@ -58,7 +58,7 @@ impl Held {
             if !part.holds_back() {
                 continue;
             }
-            // It sees that the stash closes, and ends.
+            // The helper sees that the stash closes, and ends.
             while shared.helper.is_busy() {
                 std::thread::sleep(LOOK_EVERY);
             }

@@ -85,7 +85,7 @@ pub fn list_applications(root: &Path) -> Result<Vec<ApplicationInfo>, OpenError>
             Ok(folder) => applications.push(application(&Arc::new(folder), &name).info),
             // The entry is not a folder, so it is not a stash.
             Err(OpenError::NotAFolder { .. }) => {}
-            // It was there when the names were read.
+            // The folder was removed after the names had been read.
             Err(error) if error.is_missing() => {}
             Err(error) => {
                 let mut unusable = blank(&name);

@@ -13,7 +13,7 @@
 //! | `siblings` | other device parts whose artifacts the driver may take |
 //! | `inspect` | a list of everything that is stored |
 //! | `one_file` | one segment file, wherever it is |
-//! | `browse` | a part's records, for whoever only reads them |
+//! | `browse` | a part's records, for commands that only read them |
 //! | `transfer` | segment files that are exported and imported |
 //! | `strict` | segment files that somebody else has made, and that are used as they are |
 

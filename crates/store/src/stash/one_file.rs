@@ -36,7 +36,7 @@ pub enum InspectError {
 /// A segment file.
 #[derive(Clone, Debug, Serialize)]
 pub struct SegmentInfo {
-    /// Its length.
+    /// The file's length.
     pub bytes: u64,
     /// The version of the format.
     pub version: u32,
@@ -44,19 +44,19 @@ pub struct SegmentInfo {
     pub created_unix_ms: u64,
     /// The random number of the file, in hexadecimal digits.
     pub serial: String,
-    /// The device that it is bound to. None: it belongs to a portable part.
+    /// The device that the segment is bound to. None: it belongs to a portable part.
     pub device: Option<DeviceHeader>,
-    /// Who may still write to it.
+    /// Which process may still write to the segment.
     pub state: SegmentState,
     /// The number of places that are no record.
     pub damaged_places: u64,
-    /// The number of records that it had when it was complete, if it is cut.
+    /// The number of records that the segment had when it was complete, if it is cut.
     pub complete_records: Option<u32>,
-    /// Its records, superseded ones included, in the order of the file.
+    /// The segment's records, superseded ones included, in the order of the file.
     pub records: Vec<RecordInfo>,
 }
 
-/// Who may still write to a segment.
+/// Which process may still write to a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SegmentState {
@@ -75,11 +75,11 @@ pub enum SegmentState {
 /// One record.
 #[derive(Clone, Debug, Serialize)]
 pub struct RecordInfo {
-    /// Of the record's header, from the start of the file.
+    /// The offset of the record's header from the start of the file.
     pub offset: u64,
     /// [`Kind::name`], or the number of a newer program's kind.
     pub kind: String,
-    /// In hexadecimal digits.
+    /// The record's key in hexadecimal digits.
     pub key: String,
     /// The length of what is stored.
     pub stored_bytes: u64,
@@ -87,7 +87,8 @@ pub struct RecordInfo {
     pub payload_bytes: u64,
     /// plain, zstd, spirv or dictionary (docs/format.md), or the number of a newer program's codec.
     pub codec: String,
-    /// Its checksum fits, and it can be decompressed. None: it cannot be read now, or its kind or codec is unknown.
+    /// The payload's checksum fits, and it can be decompressed. None: it cannot be read now, or its kind or codec is
+    /// unknown.
     pub is_whole: Option<bool>,
 }
 

@@ -69,7 +69,7 @@ impl Stash {
     ) -> Result<Arc<Stash>, OpenError> {
         let usual = WaitLimits::PROGRAM;
         let (opening, end) = (opening.unwrap_or(usual.opening), end.unwrap_or(usual.end));
-        // Whoever waits longer for the stash does so for all that serving takes.
+        // A program that waits longer for the stash waits as long for the guard file, without which nothing is served.
         let guard = opening.max(usual.guard);
         let home = Home::with_bases(root, &app.folder, bases);
         Stash::open_home(home, app, run, WaitLimits { opening, guard, end, ..usual })
@@ -234,8 +234,8 @@ impl Stash {
         self.portable.is_noted(key)
     }
 
-    /// From now on uses are not noted: whoever makes records ahead of a program does not use them, and the order of the
-    /// program's own uses stays.
+    /// From now on uses are not noted: a process that makes records ahead of a program does not use them, and the order
+    /// of the program's own uses stays.
     pub fn ignore_uses(&self) {
         self.ignores_uses.store(true, Ordering::Relaxed);
     }
@@ -288,8 +288,8 @@ impl Stash {
         self.shared.flush(limit)
     }
 
-    /// Has the writer write everything and seal its segments, and waits for that at most for `limit`: whoever rewrites
-    /// segments leaves out those that are written to.
+    /// Has the writer write everything and seal its segments, and waits for that at most for `limit`: a merge leaves
+    /// out segments that are still written to.
     pub fn seal(&self, limit: Duration) -> bool {
         self.shared.flush_and_seal(limit)
     }

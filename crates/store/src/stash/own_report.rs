@@ -13,7 +13,7 @@ pub(crate) struct Runs {
     /// The application's folder has the folder `runs`.
     pub(crate) home: Arc<Home>,
     pub(crate) name: RunName,
-    /// Those that the timeline does not have yet.
+    /// The creations that the timeline does not have yet.
     pub(crate) creations: Mutex<Vec<Creation>>,
 }
 

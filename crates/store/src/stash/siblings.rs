@@ -23,7 +23,7 @@ use crate::part::tallies::Tallies;
 
 /// Device parts that are looked at, to find the siblings among them.
 const MOST_LOOKED_AT: usize = 64;
-/// So many segments of a part are tried for a header that can be read.
+/// The number of segments of a part that are tried for a header that can be read.
 const HEADERS: usize = 3;
 
 /// The siblings of one device part. They are opened after the first miss in that part.
@@ -131,7 +131,7 @@ impl Siblings {
         let others = names.iter().filter(|name| name.starts_with(DEVICE) && **name != own);
         for name in others.take(MOST_LOOKED_AT) {
             found.extend(self.sibling(home, name, interrupted));
-            // It may not have been looked at to its end.
+            // The last sibling may not have been looked at to its end.
             if interrupted() {
                 return false;
             }
@@ -155,7 +155,7 @@ impl Siblings {
 impl Lister for Siblings {
     const MOST: usize = 8;
 
-    /// Those that were written last come first.
+    /// Lists the siblings; those that were written last come first.
     fn list(
         &self,
         tallies: &Tallies,

@@ -2,8 +2,8 @@
 //!
 //! A segment of this machine may be damaged, and what is left of it is used. One that comes from elsewhere is taken
 //! whole or not at all: it is sealed, its index lists every record of the file and nothing else, and every record is
-//! whole. So whoever looks at all records has seen everything that a reader will ever find, whether or not the file is
-//! damaged later.
+//! whole. So a process that looks at all records has seen everything that a reader will ever find, whether or not the
+//! file is damaged later.
 
 use std::io;
 use std::path::Path;
@@ -25,13 +25,13 @@ use crate::segment::scan;
 /// Why a segment is not taken.
 #[derive(Debug, thiserror::Error)]
 pub enum StrictError {
-    /// This machine cannot read it: nothing is known of its content.
+    /// This machine cannot read the file: nothing is known of its content.
     #[error("it cannot be read: {0}")]
     Unread(#[source] io::Error),
-    /// It is no segment, or one of another part.
+    /// The file is no segment, or a segment of another part.
     #[error(transparent)]
     Refused(Refusal),
-    /// It is not complete, or of an older version.
+    /// The segment is not complete, or of an older version.
     #[error("it is not sealed by this version of the format")]
     NotSealed,
     /// The index and the records disagree, or there is something between the records.

@@ -121,7 +121,7 @@ pub enum IncomingError {
     /// Copying it would take space that must stay free.
     #[error("{TOO_LITTLE_SPACE}")]
     TooLittleSpace,
-    /// It is not a segment of that part.
+    /// The file is not a segment of that part.
     #[error(transparent)]
     Refused(#[from] Refusal),
 }

@@ -26,7 +26,8 @@ use crate::stash::schedule::{Schedule, Space};
 
 /// Time between two looks at the queues while records come in.
 const BUSY: Duration = Duration::from_millis(50);
-/// The same after [`QUIET_AFTER`], and the shortest time between two reports of a new process, ...
+/// Time between two looks at the queues when no record has come for [`QUIET_AFTER`], and the shortest time between two
+/// reports of a new process, ...
 const QUIET: Duration = Duration::from_millis(250);
 /// ... and of an old one.
 const SELDOM: Duration = Duration::from_secs(2);
@@ -94,7 +95,7 @@ fn live(mut writer: Writer, resting: &Mutex<Option<Writer>>) {
         if !shared.is_wanted() || !shared.writer.goes_on() {
             return;
         }
-        // It is there: no other thread was started.
+        // The writer's state is still in `resting` if no other thread was started.
         match lock(resting).take() {
             Some(left) => writer = left,
             None => return,

@@ -121,7 +121,7 @@ fn harm(built: &Built, zone: Zone, seed: u64, root: &Path, file: &Path, sum: &mu
     let check = |stash: &Stash| {
         let mut lost = 0;
         for (number, &hit) in (0..).zip(&hit) {
-            // It fails on a wrong byte.
+            // `count_good` fails on a wrong byte.
             let good = count_good(stash.portable(), Kind::Recipe, number..number + 1) == 1;
             assert!(good || hit, "{}", what(number, "was not hit and is lost"));
             lost += usize::from(!good);

@@ -31,7 +31,7 @@ fn the_newest_good_record_of_each_key_is_given() {
     let first = segments(root.path());
     put(root.path(), 1, &noise(3, 300));
     let newest: Vec<_> = segments(root.path()).into_iter().filter(|file| !first.contains(file)).collect();
-    // One that is still written.
+    // A segment that is still written.
     let stash = open(root.path());
     assert!(stash.portable().put(Kind::Recipe, &key(4), noise(4, 300)));
     flush_all(&stash);

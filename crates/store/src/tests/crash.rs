@@ -103,7 +103,7 @@ fn kill_one(root: &Path, test: &str, first: u64, numbers: &mut Numbers) -> u64 {
 struct Sum {
     /// Records that were on disk when their writer was killed, as the writer had said.
     flushed: u64,
-    /// Of those, the missing ones.
+    /// Of the flushed records, those that are missing.
     lost: u64,
     /// Records found after those.
     more: u64,

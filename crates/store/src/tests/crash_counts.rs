@@ -35,7 +35,7 @@ fn crash_with(folder: &Path, artifact: &Key) -> PathBuf {
     let opened = Arc::new(Folder::root(folder, false).unwrap());
     let before = files(folder, "vkg");
     let process = DyingProcess::new(&opened);
-    // Neither entry is left in an orderly way.
+    // The process leaves neither of the two entries in an orderly way.
     for _ in 0..2 {
         std::mem::forget(process.guard.enter(artifact, 0).unwrap().unwrap());
     }
@@ -59,7 +59,7 @@ impl DyingProcess {
 
 impl Drop for DyingProcess {
     fn drop(&mut self) {
-        // SAFETY: nothing uses the guard after this.
+        // SAFETY: this is the destructor, so `self.guard` is not used after it.
         unsafe { ManuallyDrop::drop(&mut self.guard) };
         for file in files(self.folder.path(), "vkg") {
             let file = std::fs::File::open(file).unwrap();
@@ -244,7 +244,7 @@ fn a_process_whose_workers_come_further_takes_back_a_death_in_a_worker() {
             }
             assert_eq!(device.crash_count(&WORKERS), 0);
             assert!(!device.doubts_workers() && device.worker_pause(CALL) == Duration::ZERO);
-            // It dies of anything else, or is killed.
+            // The process dies of anything else, or is killed.
             stash.flush(LONG);
         }
     }

@@ -23,14 +23,14 @@ fn descriptors() -> BTreeMap<RawFd, PathBuf> {
 }
 
 fn is_open(number: RawFd) -> bool {
-    // SAFETY: asks for the flags of a number.
+    // SAFETY: F_GETFD takes no argument, and any number may be asked for, whether it is open or not.
     unsafe { libc::fcntl(number, libc::F_GETFD) >= 0 }
 }
 
 /// Opens a file of the program's at the lowest free number.
 fn open_own(path: &Path, flags: libc::c_int) -> RawFd {
     let path = CString::new(path.to_str().unwrap()).unwrap();
-    // SAFETY: a path that ends in a zero; the descriptor is left open until the process ends.
+    // SAFETY: `path` is a C string that lives during the call; the descriptor is left open until the process ends.
     let number = unsafe { libc::open(path.as_ptr(), flags) };
     assert!(number >= 0);
     number
@@ -79,7 +79,8 @@ fn goes_on_with_its_own(own: impl Fn(&Path, usize) -> RawFd) {
     let before = stash_of(root.path());
     assert!(before.len() >= 6, "{before:?}");
     let last = before.last().unwrap().0;
-    // SAFETY: what a daemon does; nothing of the harness has a descriptor that it needs until this process ends.
+    // SAFETY: close takes a number. The descriptors are the stash's, which must bear that, as with a daemon that closes
+    // all; nothing of the harness has a descriptor that it needs until this process ends.
     (3..=last).for_each(|number| _ = unsafe { libc::close(number) });
     let mut taken = Vec::new();
     while taken.last().is_none_or(|taken| *taken < last) {
@@ -103,7 +104,7 @@ fn goes_on_with_its_own(own: impl Fn(&Path, usize) -> RawFd) {
     let now = descriptors();
     for number in taken {
         assert_eq!(now.get(&number), owned.get(&number), "{number}");
-        // SAFETY: moves nothing.
+        // SAFETY: lseek by 0 from the current place takes numbers alone and moves nothing.
         let place = unsafe { libc::lseek(number, 0, libc::SEEK_CUR) };
         assert_eq!(place, 0, "{number}");
     }
@@ -152,7 +153,7 @@ fn a_program_that_closed_our_descriptors_and_opened_nothing_goes_on() {
         let root = root();
         let (stash, device) = busy(root.path());
         for (number, _) in stash_of(root.path()) {
-            // SAFETY: as a daemon does.
+            // SAFETY: close takes a number. The descriptor is the stash's, which must bear that a daemon closes it.
             unsafe { libc::close(number) };
         }
         put_all(stash.portable(), Kind::Recipe, 200..201);
@@ -168,10 +169,11 @@ fn no_descriptor_of_ours_has_the_number_of_a_standard_stream() {
     in_a_child("no_descriptor_of_ours_has_the_number_of_a_standard_stream", &[], || {
         let root = root();
         let moved = [0, 1, 2].map(|number| {
-            // SAFETY: puts the standard streams where they can be had again for what this test says.
+            // SAFETY: F_DUPFD_CLOEXEC takes numbers alone: it copies a standard stream, which is put back below.
             let moved = unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 100) };
             assert!(moved >= 100);
-            // SAFETY: as a daemon does.
+            // SAFETY: close takes a number, here that of a standard stream, which nothing uses until it is put back
+            // below.
             unsafe { libc::close(number) };
             moved
         });
@@ -180,7 +182,7 @@ fn no_descriptor_of_ours_has_the_number_of_a_standard_stream() {
         drop((device, stash));
         let left: Vec<_> = (0..3).filter(|&number| is_open(number)).collect();
         for (number, moved) in moved.into_iter().enumerate() {
-            // SAFETY: as they were.
+            // SAFETY: `moved` is the copy of the standard stream from above; dup2 puts it back at its number.
             unsafe { libc::dup2(moved, number as RawFd) };
         }
         assert!(taken.is_empty() && left.is_empty(), "{taken:?} {left:?}");

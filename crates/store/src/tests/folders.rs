@@ -30,7 +30,7 @@ fn as_nobody(test: &str, body: impl FnOnce(&Path)) {
         let root = root();
         if rustix::process::geteuid().is_root() {
             std::os::unix::fs::chown(root.path(), Some(65534), Some(65534)).unwrap();
-            // SAFETY: plain system calls; this process runs only this test.
+            // SAFETY: setresuid takes numbers alone; it changes the user of this process, which runs only this test.
             assert_eq!(unsafe { libc::setresuid(65534, 65534, 65534) }, 0);
         }
         body(root.path());

@@ -28,7 +28,7 @@ fn use_it(root: &Path, file: &Path, bytes: &[u8], what: &str) {
     watched::forget();
     let stash = open(root);
     let part = stash.portable();
-    // It fails on a wrong byte.
+    // `count_good` fails on a wrong byte.
     count_good(part, Kind::Recipe, 0..COUNT + 2);
     let known: Vec<Key> = (0..COUNT).map(key).collect();
     for kind in Kind::ALL {

@@ -225,7 +225,7 @@ fn hostile_compressed_payloads_are_decoded_or_refused() {
     assert!(done > 0 && refused > 0, "{done} decoded, {refused} refused");
 }
 
-/// Of the hash nothing is secret, because it is in files: whoever chooses keys can give all of them the same one.
+/// Nothing of the hash function is secret, because hashes are in files: keys can be chosen so that all have one hash.
 #[test]
 fn keys_of_one_hash_cost_a_look_up_few_reads() {
     in_a_child("keys_of_one_hash_cost_a_look_up_few_reads", &[], || {

@@ -203,9 +203,9 @@ fn unverified_artifacts_wait_until_all_crash_counts_are_read() {
 /// The end of a program.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum End {
-    /// It closes the stash.
+    /// The program closes the stash.
     Close,
-    /// It calls `leave` with the stash open, and its process goes on a little longer.
+    /// The program calls `leave` with the stash open, and its process goes on a little longer.
     Leave,
 }
 

@@ -24,7 +24,7 @@ const WOKEN: u8 = 2;
 /// A clock that is the same for all processes.
 fn now() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the call gets a valid pointer.
+    // SAFETY: `time` is a timespec on this stack, which the call fills in.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }

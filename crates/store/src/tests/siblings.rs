@@ -81,7 +81,7 @@ fn the_newest_siblings_are_used() {
         // The age of a segment is in milliseconds.
         std::thread::sleep(Duration::from_millis(2));
     }
-    // One that was served by the others.
+    // A device that was served by its siblings.
     let stash = open(root.path());
     put_all(&stash.device(&sibling(50)).unwrap(), Kind::Verified, 0..3);
     drop(stash);

@@ -316,7 +316,7 @@ fn a_programs_thread_asks_nothing_of_the_disk_for_its_first_unverified_artifact(
             let stash = open_within(root.path(), PROGRAM);
             let device = stash.device(&header()).unwrap();
             await_that("it is read", || !device.is_incomplete());
-            // Whoever makes the file waits inside the disk.
+            // The thread that makes the guard file waits inside the disk.
             faults::begin(Plan::Held { op });
             assert!(
                 !is_granted(&device, &artifact),

@@ -29,20 +29,21 @@ fn hold(more: isize) {
 unsafe impl GlobalAlloc for Watched {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         watch(layout.size());
-        // SAFETY: what the caller promises.
+        // SAFETY: the caller of `alloc` passes a layout whose size is not 0.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
         hold(-(layout.size() as isize));
-        // SAFETY: what the caller promises.
+        // SAFETY: the caller passes a block that this allocator, and so `System`, gave out with this layout.
         unsafe { System.dealloc(at, layout) }
     }
 
     unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         watch(size);
         hold(-(layout.size() as isize));
-        // SAFETY: what the caller promises.
+        // SAFETY: the caller passes a block that this allocator, and so `System`, gave out with this layout, and a size
+        // that is not 0.
         unsafe { System.realloc(at, layout, size) }
     }
 }

@@ -22,7 +22,7 @@ pub(super) enum Caches {
 }
 
 impl Caches {
-    /// Those of the drivers that a run with the layer has used.
+    /// The caches of the drivers that a run with the layer has used.
     pub(super) fn of(run: Option<&Run>, are_new: bool) -> Caches {
         let devices = run.into_iter().flat_map(|run| &run.reports).flat_map(|report| &report.devices);
         let variable = |name: &str| std::env::var(name).ok();

@@ -153,11 +153,12 @@ fn tell_installed(library: &Path, findings: &mut Vec<Finding>) {
     });
 }
 
-/// Starts the process that asks, which looks for this layer, in an environment that `prepare` changes, and waits for its answer.
+/// Starts the process that asks, which looks for this layer, in an environment that `prepare` changes, and waits for
+/// its answer.
 fn ask(layer: Option<&Path>, prepare: impl FnOnce(&mut Command)) -> Result<Answer, ProbeError> {
     let mut command = Command::new(start::executable()?);
     command.arg(COMMAND).args(layer);
-    // It creates no pipeline, and nothing is to remember that it ran.
+    // The process creates no pipeline, and nothing is to remember that it ran.
     command.env("VKSTASH_BACKGROUND", "disabled").env_remove("VKSTASH_REPORT").env_remove("VKSTASH_TRACE");
     prepare(&mut command);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());

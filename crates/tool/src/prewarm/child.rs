@@ -32,7 +32,7 @@ pub(crate) struct Launch {
 pub(crate) enum Event {
     /// A line of an answer.
     Line(String),
-    /// It has ended, or closed its output.
+    /// The worker has ended, or closed its output.
     End,
 }
 
@@ -72,7 +72,7 @@ impl Child {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(errors);
         let parent = rustix::process::getpid();
         let prepare = move || {
-            // SAFETY: system calls with plain numbers and one structure on the stack.
+            // SAFETY: the system calls take numbers, and `none`, which is on this stack.
             unsafe {
                 // A worker that hangs in a driver does not notice that its parent was killed.
                 libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);

@@ -22,7 +22,7 @@ const AT_ONCE: usize = 16;
 const ENOUGH: u64 = 10_000;
 /// A worker more is started for so many waiting keys, or for so many microseconds of work: it takes some time to start.
 const WORTH_A_WORKER: (usize, u64) = (2, 100_000);
-/// And for so many keys that wait for the check.
+/// A worker more is started for this number of keys that wait for the check, too.
 const WORTH_A_CHECK: usize = 32;
 /// What a check costs, in microseconds.
 const CHECK: u64 = 200;
@@ -97,7 +97,7 @@ pub(crate) struct PhaseOutcome {
     pub(crate) cannot: BTreeMap<String, u64>,
     /// Why the group was given up.
     pub(crate) given_up: Option<String>,
-    /// It was given up because a worker cannot be started, or dies, or finds another device.
+    /// The group was given up because a worker cannot be started, or dies, or finds another device.
     pub(crate) failed: bool,
 }
 
@@ -121,11 +121,11 @@ struct Slot {
     sent: VecDeque<Task>,
     /// When it began what it does now.
     since: Instant,
-    /// It has said that it began with the first key.
+    /// The worker has said that it began with the first key.
     working: bool,
     /// Keys that it has answered.
     answered: u64,
-    /// It gets no more keys.
+    /// The worker gets no more keys.
     retiring: bool,
     /// Why it was killed.
     killed: Option<Cause>,
@@ -271,7 +271,7 @@ impl<'a> Crew<'a> {
                 true
             }
             Err(error) => {
-                // Those that run go on. If there is none, nothing can be done.
+                // Workers that run go on. If there is none, nothing can be done.
                 if self.slots.is_empty() {
                     for group in 0..self.groups.len() {
                         for phase in [Phase::Make, Phase::Check] {

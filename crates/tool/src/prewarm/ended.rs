@@ -7,7 +7,7 @@ pub(crate) fn wait(pid: u32, limit: Option<Duration>) -> bool {
     // SAFETY: the system call takes two numbers, and gives a descriptor that nothing else uses.
     let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) } as libc::c_int;
     if descriptor < 0 {
-        // It has ended, or the kernel cannot tell.
+        // The process has ended, or the kernel cannot tell.
         return true;
     }
     let began = Instant::now();
@@ -15,7 +15,7 @@ pub(crate) fn wait(pid: u32, limit: Option<Duration>) -> bool {
         let left = limit.map(|limit| limit.saturating_sub(began.elapsed()));
         let left_ms = left.map_or(-1, |left| i32::try_from(left.as_millis()).unwrap_or(i32::MAX));
         let mut poll = libc::pollfd { fd: descriptor, events: libc::POLLIN, revents: 0 };
-        // SAFETY: one structure on this stack.
+        // SAFETY: `poll` is one pollfd on this stack, which the call reads and writes.
         match unsafe { libc::poll(&mut poll, 1, left_ms) } {
             0 if left_ms >= 0 => return false,
             1.. => return true,

@@ -1,5 +1,5 @@
-//! What a program has left at its end: pipelines that the driver had in its own caches, and of which there is no artifact
-//! yet (docs/prewarm.md).
+//! What a program has left at its end: pipelines that the driver had in its own caches, and of which there is no
+//! artifact yet (docs/prewarm.md).
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use super::plan::{Group, Plan};
 
 /// How long the program may take to end.
 const TO_END: Duration = Duration::from_secs(60);
-/// After this time the rest is left to the next run: whoever waits for all processes of a program waits no longer.
+/// After this time the rest is left to the next run: launchers that wait for all processes of a program wait no longer.
 const MOST: Duration = Duration::from_secs(60);
 /// How long it may take to write what was tried.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -1,7 +1,7 @@
 //! Workers that have the name of the program that they work for.
 //!
-//! NVIDIA's driver has files of its disk cache for each name of an executable (driver 580: that of the file itself; neither
-//! links nor the process's name count). Workers of another name would compile what the program has there.
+//! NVIDIA's driver has files of its disk cache for each name of an executable (driver 580: that of the file itself;
+//! neither links nor the process's name count). Workers of another name would compile what the program has there.
 
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder};

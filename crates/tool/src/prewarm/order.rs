@@ -17,15 +17,15 @@ const USUAL: u64 = 1000;
 /// One recipe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Task {
-    /// Its key.
+    /// The recipe's key.
     pub(crate) key: Key,
     /// What making it takes, in microseconds, as far as that can be told.
     pub(crate) cost: u64,
     /// A worker died of it that had made others before: it is tried again in one that has not.
     pub(crate) alone: bool,
-    /// Its artifact was in the stash before.
+    /// The pipeline's artifact was in the stash before.
     pub(crate) present: bool,
-    /// It is made again: the driver does not take the artifact that was in the stash.
+    /// The pipeline is made again: the driver does not take the artifact that was in the stash.
     pub(crate) again: bool,
     /// The recipe names libraries, and so does not say everything about the pipeline (docs/prewarm.md, known limits).
     pub(crate) is_link: bool,
@@ -37,7 +37,7 @@ pub(crate) struct Task {
 }
 
 impl Task {
-    /// One that is to be made.
+    /// A pipeline that is to be made.
     pub(crate) fn new(key: Key, cost: u64) -> Task {
         Task {
             key,

@@ -31,7 +31,7 @@ pub(crate) struct Group {
     pub(crate) application: usize,
     /// The number of the physical device.
     pub(crate) device: usize,
-    /// Its name.
+    /// The device's name.
     pub(crate) device_name: String,
     /// The recorded device that is made again.
     pub(crate) setup: Key,
@@ -54,7 +54,7 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// One with nothing to do yet.
+    /// A group with nothing to do yet.
     fn new(application: usize, physical: &Physical, setup: Key, header: DeviceHeader) -> Group {
         Group {
             application,
@@ -75,9 +75,9 @@ impl Group {
 
 /// One application.
 pub(crate) struct Planned {
-    /// Its names.
+    /// The application's names.
     pub(crate) name: AppName,
-    /// Its stash, for reading, and for what is quarantined.
+    /// The application's stash, for reading, and for what is quarantined.
     pub(crate) stash: Arc<Stash>,
     /// Recipes in its stash.
     pub(crate) recipes: u64,
@@ -142,7 +142,7 @@ fn same_device(part: &DeviceHeader, header: &DeviceHeader) -> bool {
 
 /// What is known of a recipe that has something to compile.
 struct Content {
-    /// It names libraries.
+    /// The recipe names libraries.
     is_link: bool,
     /// The shader modules.
     modules: Vec<Key>,
@@ -272,7 +272,7 @@ impl Plan {
 
 /// One application, as it is planned.
 struct Application<'a> {
-    /// Its place among the planned ones.
+    /// The application's place among the planned ones.
     number: usize,
     info: &'a ApplicationInfo,
     stash: &'a Stash,
@@ -287,7 +287,7 @@ struct Survey<'a> {
     parts: Vec<OldPart>,
     /// The recorded devices.
     setups: Vec<Setup>,
-    /// It was used on a device of this machine.
+    /// The application was used on a device of this machine.
     known_here: bool,
     /// Recipes that were compiled on some device of this machine, so that the others need not have them.
     owned_by_one: HashSet<&'a Key>,
@@ -560,8 +560,8 @@ fn physical_devices(worker: &mut Asked) -> Result<Vec<Physical>, AskError> {
     Ok(found)
 }
 
-/// The device of a machine where nothing was used yet, because it is new or the stash was imported: its only GPU, or what
-/// it has if that is one.
+/// The device of a machine where nothing was used yet, because it is new or the stash was imported: its only GPU, or
+/// what it has if that is one.
 fn only(present: &[Physical]) -> Option<&Physical> {
     let gpus: Vec<_> = present.iter().filter(|physical| !physical.is_processor).collect();
     match (gpus.as_slice(), present) {

@@ -15,11 +15,11 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// What a worker did.
 #[derive(Clone, Debug)]
 pub(crate) enum Cause {
-    /// It ended, in these words.
+    /// The worker ended, in these words.
     Died(String),
-    /// It took longer than this.
+    /// The worker took longer than this.
     Hung(Duration),
-    /// It had more memory than this.
+    /// The worker had more bytes of memory than this.
     Memory(u64),
 }
 

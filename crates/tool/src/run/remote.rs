@@ -95,7 +95,7 @@ impl Remote<'_> {
         let until = Instant::now() + Duration::from_secs(self.seconds) + GRACE;
         loop {
             match child.try_wait() {
-                // It has said itself what went wrong. An error: nobody may wait for children here.
+                // vkstash-remote has said itself what went wrong. An error: nobody may wait for children here.
                 Ok(Some(_)) | Err(_) => return,
                 Ok(None) if Instant::now() < until => thread::sleep(STEP),
                 Ok(None) => break,

@@ -84,7 +84,7 @@ pub(super) fn tell_all(out: &mut impl Write, creations: &[Creation]) -> io::Resu
     writeln!(out, "{}", counted(creations.len() as u64, "creation"))
 }
 
-/// Those of one pipeline, of all of the last run.
+/// Writes the creations of one pipeline, out of all of the last run.
 pub(super) fn tell(out: &mut impl Write, all: &[Creation], of_pipeline: &[&Creation]) -> io::Result<()> {
     if all.is_empty() {
         return writeln!(out, "{NONE}");

@@ -18,7 +18,7 @@ use crate::units::counted;
 pub(super) struct Listed {
     /// The key of its recipe, in hexadecimal digits.
     pub(super) key: String,
-    /// Its class and stages, in words.
+    /// The pipeline's class and stages, in words.
     pub(super) what: String,
     /// The newest noted use. Null: none is noted.
     pub(super) last_use_unix_ms: Option<u64>,

@@ -65,13 +65,13 @@ fn reason(tally: &Tally, store: &Store, mode: BackgroundMode) -> String {
     plain.to_owned()
 }
 
-/// Why nothing was ready, behind a reason.
+/// Why no pipeline was ready, as text that follows another reason.
 fn unready(tally: &Tally) -> String {
     unready::of(|what| tally.get(what))
         .map_or(String::new(), |(_, reasons)| format!(" (not ready: {reasons})"))
 }
 
-/// The same for drivers whose caches keep nothing: background work alone can help.
+/// Why nothing was served on a driver whose caches keep nothing: there background work alone can help.
 fn nothing_kept(tally: &Tally, mode: BackgroundMode) -> String {
     let plain = if !mode.allows_work() {
         "this driver's caches keep nothing that could be served"

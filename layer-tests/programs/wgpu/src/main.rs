@@ -1,8 +1,8 @@
 //! Creates compute and graphics pipelines with wgpu's Vulkan backend, uses them offscreen, and reads the results.
 //!
 //! Prints the device, the number of pipelines and a hash of all results of each kind. `--cache FILE` also uses wgpu's
-//! own pipeline cache, loaded from this file and written back to it. What the creation of all pipelines has taken goes to
-//! the standard error.
+//! own pipeline cache, loaded from this file and written back to it. What the creation of all pipelines has taken goes
+//! to the standard error.
 
 use std::cell::Cell;
 use std::num::NonZeroU64;

@@ -1,5 +1,5 @@
-//! `devices`: programs that make and destroy many devices in turn on one instance, as test suites and programs that look
-//! for a device do, with and without the layer.
+//! `devices`: programs that make and destroy many devices in turn on one instance, as test suites and programs that
+//! look for a device do, with and without the layer.
 
 use crate::child::{Outcome, Runner};
 use crate::compare::pair;

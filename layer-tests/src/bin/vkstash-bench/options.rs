@@ -35,8 +35,8 @@ pub(crate) enum Command {
     /// A user's runs from the first one on, over the driver's warm cache and at default settings, with and without the
     /// layer: in each cache habit, and at each pace of asking.
     Usual(Usual),
-    /// Real programs (scripts/programs.sh) at default settings over the driver's warm cache, with and without the layer,
-    /// and after the loss of that cache.
+    /// Real programs (scripts/programs.sh) at default settings over the driver's warm cache, with and without the
+    /// layer, and after the loss of that cache.
     Programs(Programs),
     /// Pipelines that background work finishes before the program asks for them.
     Parked(OnDriver),
@@ -48,7 +48,8 @@ pub(crate) enum Command {
     Small(OnDriver),
     /// What the layer costs programs that make and destroy many devices in turn.
     Devices(Devices),
-    /// Many processes at once that make and destroy four devices in turn, with pipelines of every kind: whether each ends.
+    /// Many processes at once that make and destroy four devices in turn, with pipelines of every kind: whether each
+    /// ends.
     Stress(Stress),
     /// Served calls of 16 threads, with fewer of them in the driver at a time.
     Widths(OnDriver),
@@ -66,13 +67,14 @@ pub(crate) enum Command {
     /// The work before every look-up (capture, encoding and SHA-256 of pipelines of every kind) and the look-up
     /// itself, each beside a fixed yardstick. Needs neither layer nor driver.
     Capture(Capture),
-    /// Look-ups in a stash, in bases and in siblings, of one segment and of many; and opening a base of many applications.
-    /// Needs neither layer nor driver.
+    /// Look-ups in a stash, in bases and in siblings, of one segment and of many; and opening a base of many
+    /// applications. Needs neither layer nor driver.
     Lookups(Lookups),
     /// The first run of a fresh client over a base, beside a run over a warm stash of its own.
     Bases(OnDriver),
-    /// Whether the driver takes cache data of a device that enables other features or extensions, each toggled by itself:
-    /// how many of how many. Needs neither the layer nor modules, nor anything else than the loader and the driver.
+    /// Whether the driver takes cache data of a device that enables other features or extensions, each toggled by
+    /// itself: how many of how many. Needs neither the layer nor modules, nor anything else than the loader and the
+    /// driver.
     Siblings(Siblings),
 }
 
@@ -117,7 +119,8 @@ pub(crate) struct Usual {
 
 #[derive(Args)]
 pub(crate) struct Programs {
-    /// The driver: radv (on Mesa's fake render node; default), lavapipe, or gpu, whose manifest VKSTASH_TEST_DRIVER names.
+    /// The driver: radv (on Mesa's fake render node; default), lavapipe, or gpu, whose manifest VKSTASH_TEST_DRIVER
+    /// names.
     #[arg(long, value_enum)]
     pub(crate) driver: Option<Driver>,
     /// Only programs whose title contains one of these.

@@ -1,8 +1,8 @@
 //! `small`: whole processes that ask for few pipelines, at default settings, over the driver's warm disk cache. They
 //! sleep before they ask, so that workers have time to park.
 //!
-//! One has the name of a program with other jobs, so its stash has many more pipelines than it asks for. The other has a
-//! stash of its own.
+//! One has the name of a program with other jobs, so its stash has many more pipelines than it asks for. The other has
+//! a stash of its own.
 
 use crate::child::{Outcome, Runner};
 use crate::environment::{self, Environment};

@@ -1,6 +1,6 @@
-//! `stress`: many processes at once, one after the other for a given time, each of which makes and destroys four devices in
-//! turn, and compute, graphics and ray tracing pipelines on each; without the layer, with an empty stash, and with a filled
-//! one. Prints how long a process takes, and how many do not end.
+//! `stress`: many processes at once, one after the other for a given time, each of which makes and destroys four
+//! devices in turn, and compute, graphics and ray tracing pipelines on each; without the layer, with an empty stash,
+//! and with a filled one. Prints how long a process takes, and how many do not end.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -25,8 +25,8 @@ use crate::table::{Figure, Table};
 const DEVICES: usize = 4;
 /// Pipelines of each class on each device.
 const PIPELINES: u32 = 8;
-/// Devices of a process. NVIDIA's driver 580.159.04 alone, without any layer, spins for ever in a process that goes on making
-/// and destroying devices with ray tracing pipelines (docs/measurements.md).
+/// Devices of a process. NVIDIA's driver 580.159.04 alone, without any layer, spins for ever in a process that goes on
+/// making and destroying devices with ray tracing pipelines (docs/measurements.md).
 const IN_TURN: usize = 8;
 /// A process that has not ended after so long hangs.
 const PATIENCE: Duration = Duration::from_secs(120);

@@ -1,5 +1,5 @@
-//! A program as the tests of the layer's threads need it, which a test program of Rust's cannot be: its main thread may leave
-//! by pthread_exit, it has 4 MiB of thread-local storage, and it has no threads of its own.
+//! A program as the tests of the layer's threads need it, which a test program of Rust's cannot be: its main thread may
+//! leave by pthread_exit, it has 4 MiB of thread-local storage, and it has no threads of its own.
 //!
 //! `vkstash-host HOW`, where HOW is one of the words that `run` compares.
 #![cfg_attr(not(test), no_main)]
@@ -60,7 +60,8 @@ fn own_threads() -> Vec<(String, i32)> {
     named.collect()
 }
 
-/// Answers with the layer's threads when vkCreateDevice has returned, and waits for those that begin with vkGetDeviceQueue.
+/// Answers with the layer's threads when vkCreateDevice has returned, and waits for those that begin with
+/// vkGetDeviceQueue.
 fn threads_at_creation() {
     let instance = Instance::new(&InstanceOptions::default()).expect("an instance");
     let options = DeviceOptions { without_queue: true, ..work().device_options() };
@@ -131,8 +132,8 @@ extern "C" fn waits(_: *mut c_void) -> *mut c_void {
     std::ptr::null_mut()
 }
 
-/// The main thread is about to leave: an instance, or a device too, lives on. `threads`: another thread of the program does,
-/// too, until standard input is closed.
+/// The main thread is about to leave: an instance, or a device too, lives on. `threads`: another thread of the program
+/// does, too, until standard input is closed.
 fn leave(with_device: bool, threads: bool) {
     let instance = Instance::new(&InstanceOptions::default()).expect("an instance");
     let device = with_device.then(|| Device::new(&instance, &work().device_options()).expect("a device"));
@@ -150,8 +151,8 @@ fn leave(with_device: bool, threads: bool) {
     answer(&true.into());
 }
 
-/// Real-time threads start others that are such, too. Answers with the policies of the layer's, or with nothing where the
-/// system does not allow it.
+/// Real-time threads start others that are such, too. Answers with the policies of the layer's, or with nothing where
+/// the system does not allow it.
 fn in_real_time() {
     // SAFETY: the parameter is on this stack; 0 is the calling thread.
     let is_allowed = unsafe {
@@ -176,7 +177,8 @@ fn in_real_time() {
     answer(&if is_allowed { serde_json::json!(seen) } else { serde_json::Value::Null });
 }
 
-/// From now on the system refuses this process each further thread, as it does at RLIMIT_NPROC (which root does not have).
+/// From now on the system refuses this process each further thread, as it does at RLIMIT_NPROC (which root does not
+/// have).
 fn refuse_threads() {
     let load = |offset: usize| statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, offset as u32);
     let jump = |kind, value, yes, no| statement(libc::BPF_JMP | kind | libc::BPF_K, yes, no, value);
@@ -211,8 +213,8 @@ extern "C" fn in_constructor() {
     make_all(&device());
 }
 
-/// A library is loaded whose constructor makes pipelines on a device, and destroys it: all of that under the lock of the
-/// dynamic loader. `library` calls the function whose address is in the environment.
+/// A library is loaded whose constructor makes pipelines on a device, and destroys it: all of that under the lock of
+/// the dynamic loader. `library` calls the function whose address is in the environment.
 fn under_the_loaders_lock(library: &str) {
     let address = format!("{:#x}", in_constructor as *const () as usize);
     let library = std::ffi::CString::new(library).expect("a path");

@@ -70,18 +70,18 @@ pub const HOSTS: &[(&str, Host)] = &[
     }),
     ("sampler", |chain| {
         let info = vk::SamplerCreateInfo { p_next: chain, ..Default::default() };
-        // SAFETY: valid; so are all below.
+        // SAFETY: `info` is on this stack, and the test passes a chain that is valid until it ends.
         unsafe { objects::sampler(&info, converted) }.map(|sampler| sampler.bytes())
     }),
     ("conversion", |chain| {
         let info = vk::SamplerYcbcrConversionCreateInfo { p_next: chain, ..Default::default() };
-        // SAFETY: as above.
+        // SAFETY: `info` is on this stack, and the test passes a chain that is valid until it ends.
         unsafe { objects::conversion(&info) }.map(|conversion| conversion.bytes())
     }),
     ("set layout", |chain| set_layout(chain, vk::DescriptorType::MUTABLE_EXT)),
     ("pipeline layout", |chain| {
         let info = vk::PipelineLayoutCreateInfo { p_next: chain, ..Default::default() };
-        // SAFETY: as above.
+        // SAFETY: `info` is on this stack, and the test passes a chain that is valid until it ends.
         unsafe { objects::pipeline_layout(&info, |_| Err(UNKNOWN)) }.map(|layout| layout.bytes())
     }),
     ("old render pass", old_render_pass),
@@ -151,7 +151,7 @@ pub fn set_layout(chain: *const c_void, kind: vk::DescriptorType) -> Result<Vec<
         |binding| vk::DescriptorSetLayoutBinding { binding, descriptor_type: kind, ..Default::default() };
     let bindings = [binding(0), binding(1)];
     let info = vk::DescriptorSetLayoutCreateInfo { p_next: chain, ..Default::default() }.bindings(&bindings);
-    // SAFETY: as above.
+    // SAFETY: `info` and its bindings are on this stack, and the test passes a chain that is valid until it ends.
     unsafe { objects::set_layout(&info, |_| Err(UNKNOWN)) }.map(|layout| layout.bytes())
 }
 
@@ -162,7 +162,7 @@ fn old_render_pass(chain: *const c_void) -> Result<Vec<u8>, Refusal> {
     let dependencies = [vk::SubpassDependency::default(); 2];
     let info = vk::RenderPassCreateInfo::default().subpasses(&subpasses).dependencies(&dependencies);
     let info = vk::RenderPassCreateInfo { p_next: chain, ..info };
-    // SAFETY: as above.
+    // SAFETY: `info` and its arrays are on this stack, and the test passes a chain that is valid until it ends.
     unsafe { render_pass::render_pass(&info) }.map(|pass| pass.bytes())
 }
 
@@ -173,6 +173,6 @@ fn pass(
     change(&mut info, &mut subpass);
     info.subpass_count = 1;
     info.p_subpasses = place(&[subpass]);
-    // SAFETY: as above.
+    // SAFETY: `info` and its arrays are on this stack, and `change` adds chains that are valid until the test ends.
     unsafe { render_pass::render_pass2(&info) }.map(|pass| pass.bytes())
 }

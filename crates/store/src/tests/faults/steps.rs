@@ -1,4 +1,5 @@
-//! The same for what the store does now and then: merging, folding, sealing, making a file, and a single write.
+//! Failing file operations in what the store does now and then: merging, folding, sealing, making a file, and a single
+//! write.
 
 use crate::disk::folder::Folder;
 use crate::format::file::PartIdentity;

@@ -124,8 +124,8 @@ struct Have {
     extensions: Vec<Extension>,
 }
 
-/// The cases of a comparison: what was toggled, and the device. In the first one nothing is: that is where pipelines are
-/// compiled. None: the device lacks what this class needs.
+/// The cases of a comparison: what was toggled, and the device. In the first one nothing is: that is where pipelines
+/// are compiled. None: the device lacks what this class needs.
 pub(crate) fn cases(
     instance: &Arc<Instance>,
     class: Class,

@@ -140,7 +140,8 @@ impl<'a> Pipelines<'a> {
         let create = commands.fp().create_ray_tracing_pipelines_khr;
         let (device, mut made) = (self.device.raw.handle(), vk::Pipeline::null());
         let no_operation = vk::DeferredOperationKHR::null();
-        // SAFETY: a valid create info, a cache of this device, a slot for the pipeline; what was made is destroyed once.
+        // SAFETY: a valid create info, a cache of this device, a slot for the pipeline; what was made is destroyed
+        // once.
         unsafe {
             let result = create(device, no_operation, cache, 1, &info, ptr::null(), &mut made);
             self.device.raw.destroy_pipeline(made, None);
