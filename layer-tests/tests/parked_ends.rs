@@ -211,7 +211,7 @@ fn a_driver_without_memory_is_not_asked_for_the_rest() {
 }
 
 /// Threads that ask for the same pipelines while workers make them.
-fn crowd(input: &Value) -> Value {
+fn many_threads(input: &Value) -> Value {
     let instance = Instance::new(&InstanceOptions::default()).unwrap();
     let device = Device::new(&instance, &work().device_options()).unwrap();
     let driver = TestDriver::open();
@@ -238,10 +238,10 @@ fn crowd(input: &Value) -> Value {
 
 #[test]
 fn a_parked_pipeline_is_given_to_one_of_many_threads() {
-    scenario(&[("work", work::step), ("crowd", crowd)], |scenario| {
+    scenario(&[("work", work::step), ("many_threads", many_threads)], |scenario| {
         let Some(env) = filled(scenario, Driver::Test(json!({}))) else { return };
         for after in [0, 1, 10, COUNT] {
-            let run = scenario.run_ok::<Value>("crowd", &env, &after);
+            let run = scenario.run_ok::<Value>("many_threads", &env, &after);
             let counters = run.reports.counters();
             let [parked, served, had] = ["parked", "served", "driver_had"].map(|name| run.reports.sum(name));
             assert!(parked <= u64::from(COUNT), "{counters:?}");

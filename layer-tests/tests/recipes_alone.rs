@@ -96,7 +96,8 @@ impl Records {
 
     /// Modules and descriptions, which the same program writes once.
     fn descriptions(&self) -> BTreeMap<Kind, BTreeMap<Key, Vec<u8>>> {
-        let described = [Kind::Module, Kind::Layout, Kind::RenderPass, Kind::Recipe, Kind::Setup];
+        let described =
+            [Kind::Module, Kind::Layout, Kind::RenderPass, Kind::Recipe, Kind::DeviceConfiguration];
         self.0.clone().into_iter().filter(|(kind, _)| described.contains(kind)).collect()
     }
 }
@@ -153,7 +154,9 @@ fn one_run_leaves_recipes_modules_uses_and_costs_and_a_second_one_adds_nothing()
                 let later = Records::of(&env.stash_folder());
                 assert_recorded(&later, 3);
                 assert_eq!(later.descriptions(), records.descriptions());
-                for kind in [Kind::Recipe, Kind::Module, Kind::Layout, Kind::RenderPass, Kind::Setup] {
+                for kind in
+                    [Kind::Recipe, Kind::Module, Kind::Layout, Kind::RenderPass, Kind::DeviceConfiguration]
+                {
                     assert_eq!(written(&env.stash_folder(), kind), records.count(kind) as u64, "{kind:?}");
                 }
             }

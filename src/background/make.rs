@@ -4,17 +4,17 @@ use std::time::{Duration, Instant};
 
 use ash::vk;
 
-use super::again::{self, Again, NotMade, StoredCall};
 use super::objects::OwnObjects;
 use super::questions::{Questions, Watch};
+use super::replay::{self, NotMade, Replay, StoredCall};
 use crate::faults;
 use crate::recipe::chain::Arena;
 use crate::serve::call::Answer;
 use crate::serve::create_info::CreateInfo;
-use crate::serve::late::NotRecorded;
+use crate::serve::driver_hits::NotRecorded;
 use crate::serve::outcome::ArtifactOutcome;
 use crate::serve::request::Request;
-use crate::serve::{artifact, late};
+use crate::serve::{artifact, driver_hits};
 use crate::state::device::Device;
 use crate::state::parked::{Finished, For, MadeOf, UNKNOWN_BYTES};
 use crate::state::stored::{Source, Stored};
@@ -208,7 +208,7 @@ pub unsafe fn make(
     let Inputs { way, stored_call, artifact, source } = inputs;
     let making = Making { stored, way: *way, artifact, source: *source, questions };
     // SAFETY: the device is alive and this thread may call its commands; `own` is of this device (# Safety of `make`).
-    unsafe { again::with_request(device, own, key, stored_call, making) }
+    unsafe { replay::with_request(device, own, key, stored_call, making) }
 }
 
 /// A pipeline that is to wait for the program.
@@ -220,13 +220,13 @@ struct Making<'a> {
     questions: &'a Questions,
 }
 
-impl Again for Making<'_> {
-    type Made = Finished;
+impl Replay for Making<'_> {
+    type Output = Finished;
 
     unsafe fn run<I: CreateInfo>(self, request: &Request<'_, I>) -> Result<Finished, NotMade> {
         let Making { stored, way, artifact: buffer, source, questions } = self;
         let (call, key) = (&request.call, &request.pipeline.key);
-        // SAFETY: the request's create info is valid, and this thread may call the driver (# Safety of `Again::run`).
+        // SAFETY: the request's create info is valid, and this thread may call the driver (# Safety of `Replay::run`).
         let (answer, cost, origin) = unsafe {
             match way {
                 Way::Artifact { .. } => {
@@ -271,7 +271,7 @@ impl Again for Making<'_> {
 /// The program's call again, without a cache: the driver answers from its own caches, or says COMPILE_REQUIRED.
 ///
 /// # Safety
-/// As [`Again::run`].
+/// As [`Replay::run`].
 unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>, questions: &Questions) -> Result<Answer, NotMade> {
     let mut arena = Arena::default();
     let mut creation = *request.call.creation;
@@ -291,15 +291,15 @@ unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>, questions: &Questions) ->
 /// [`ask`] beside an empty cache, whose data is recorded before anybody may have the pipeline.
 ///
 /// # Safety
-/// As [`Again::run`].
+/// As [`Replay::run`].
 unsafe fn ask_and_record<I: CreateInfo>(
     request: &Request<'_, I>,
     questions: &Questions,
     took: Duration,
 ) -> Result<Answer, NotMade> {
     let watch = Watch::begin();
-    // SAFETY: the request's create info is valid, and this thread may call the driver (# Safety of `Again::run`).
-    let (pipeline, result) = match unsafe { late::make_again(request, took) } {
+    // SAFETY: the request's create info is valid, and this thread may call the driver (# Safety of `Replay::run`).
+    let (pipeline, result) = match unsafe { driver_hits::make_again(request, took) } {
         Ok(pipeline) => (pipeline, vk::Result::SUCCESS),
         Err(NotRecorded::Refused) => (vk::Pipeline::null(), vk::Result::PIPELINE_COMPILE_REQUIRED),
         Err(reason) => return Err(reason.into()),

@@ -4,7 +4,7 @@
 //! - [`park`] parked pipelines: who makes them, and when they are given up
 //! - [`make`] one pipeline; `again` its call, from the recipe; `order` which ones the program is likely to ask for;
 //!   `questions` whether the driver's own caches are asked for it
-//! - [`late`] artifacts of what the driver had: recorded when the program creates nothing
+//! - [`driver_hits`] artifacts of what the driver had: recorded when the program creates nothing
 //! - [`mode`] what background work may do, and what becomes of measurements
 //! - [`pool`] the workers and their tasks
 //! - [`gate`] when a worker may call a driver; `spare` when it gives up its processor; `processors` and `memory` what
@@ -12,19 +12,19 @@
 //! - [`objects`] modules, layouts and render passes of the layer's own, made of the stash's records
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
-mod again;
+pub mod driver_hits;
 pub mod gate;
-pub mod late;
 pub mod make;
 pub mod memory;
 pub mod mode;
 pub mod objects;
 mod order;
 pub mod park;
+mod pauses;
 pub mod pool;
 pub mod processors;
 mod questions;
 mod queue;
-mod spare;
+mod replay;
 #[cfg(test)]
 mod tests;

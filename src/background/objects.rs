@@ -61,11 +61,11 @@ pub struct OwnObjects {
     device: vk::Device,
     table: DeviceTable,
     traits: DeviceTraits,
-    made: Mutex<Made>,
+    made: Mutex<KnownObjects>,
 }
 
 #[derive(Default)]
-struct Made {
+struct KnownObjects {
     /// Samplers by the encoding of their descriptions, with their conversions or NULL.
     samplers: HashMap<Vec<u8>, (vk::Sampler, vk::SamplerYcbcrConversion), FxBuildHasher>,
     /// Descriptor set layouts by the encoding of their descriptions.
@@ -180,7 +180,7 @@ impl OwnObjects {
         }
     }
 
-    fn made(&self) -> std::sync::MutexGuard<'_, Made> {
+    fn made(&self) -> std::sync::MutexGuard<'_, KnownObjects> {
         lock(&self.made)
     }
 
@@ -249,7 +249,7 @@ impl OwnObjects {
     /// The device is alive.
     unsafe fn set_layout(
         &self,
-        known: &mut Made,
+        known: &mut KnownObjects,
         described: &SetLayout,
     ) -> Result<vk::DescriptorSetLayout, ObjectError> {
         let encoding = encoding(described)?;
@@ -278,7 +278,11 @@ impl OwnObjects {
 
     /// # Safety
     /// The device is alive.
-    unsafe fn sampler(&self, known: &mut Made, described: &Sampler) -> Result<vk::Sampler, ObjectError> {
+    unsafe fn sampler(
+        &self,
+        known: &mut KnownObjects,
+        described: &Sampler,
+    ) -> Result<vk::Sampler, ObjectError> {
         let encoding = encoding(described)?;
         if let Some((sampler, _)) = known.samplers.get(&encoding) {
             return Ok(*sampler);

@@ -7,17 +7,17 @@ use std::time::{Duration, Instant};
 
 use ash::vk;
 
-use super::again::NotMade;
 use super::gate::{self, Manners};
 use super::make::{self, Bytes, Inputs, Way};
 use super::objects::{DeviceTraits, ObjectError, OwnObjects};
 use super::pool::{self, Cancelled, Owner, Producer, Task};
 use super::questions::Questions;
-use super::{memory, order, processors, spare};
+use super::replay::NotMade;
+use super::{memory, order, pauses, processors};
 use crate::faults;
 use crate::guard::contained;
 use crate::recipe::rebuild::{Limits, RebuildError};
-use crate::serve::late;
+use crate::serve::driver_hits;
 use crate::state::device::{Device, IdentifierMode};
 use crate::state::parked::Finished;
 use crate::state::plan::Plan;
@@ -306,7 +306,7 @@ impl Parker {
     fn make_next(&self, device: &Device) -> Option<Duration> {
         let at_once = Some(Duration::ZERO);
         let (plan, stored) = (device.parked.plan()?, device.stored()?);
-        let pause = spare::pause();
+        let pause = pauses::pause();
         device.parked.give_way(pause.is_some());
         if pause.is_some() {
             return pause;
@@ -396,7 +396,7 @@ impl Parker {
             self.release(device, &[unwanted]);
         }
         if let Way::Found { took, bytes: Bytes::Lost } = way {
-            late::leave_to_workers(device, key, took);
+            driver_hits::leave_to_workers(device, key, took);
         }
     }
 

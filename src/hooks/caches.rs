@@ -66,7 +66,7 @@ pub unsafe extern "system" fn destroy(
     };
     let forget = || {
         if let Some(known) = device.caches.of_program.get(cache) {
-            companion::close(&device, &known.beside);
+            companion::close(&device, &known.pending);
         }
         device.caches.of_program.remove(cache);
     };

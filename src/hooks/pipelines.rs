@@ -12,7 +12,7 @@ use crate::hooks::inert::pass;
 use crate::recipe::chain::Arena;
 use crate::serve::call::{self, Answer, Call};
 use crate::serve::create_info::{CreateInfo, Creation};
-use crate::serve::passed::{Contents, Passed};
+use crate::serve::program_cache::{Contents, ProgramCache};
 use crate::serve::{counts, failed, refuse, sources};
 use crate::state::app_cache::InCall;
 use crate::state::device::Device;
@@ -133,14 +133,14 @@ pub(super) unsafe fn create<I: CreateInfo>(
     }
     // The session, so that the report knows a device that the layer only watches.
     device.session();
-    let passed = passed(device, cache);
-    let _in_call = passed.known().map(InCall::new);
+    let program_cache = program_cache(device, cache);
+    let _in_call = program_cache.known().map(InCall::new);
     if !device.describes() {
         // SAFETY: `pipelines` has `count` elements (the # Safety section), which `untouched` has the driver write.
-        return unsafe { watch(device, &passed, count, pipelines, untouched) };
+        return unsafe { watch(device, &program_cache, count, pipelines, untouched) };
     }
     device.note_creation();
-    let later = (count > 1).then(|| passed.after_the_first());
+    let later = (count > 1).then(|| program_cache.after_the_first());
     let mut overall = vk::Result::SUCCESS;
     for index in 0..count as usize {
         let mut arena = Arena::default();
@@ -152,8 +152,8 @@ pub(super) unsafe fn create<I: CreateInfo>(
             creation.stand_alone(&mut arena, made);
             creation
         };
-        let passed = later.as_ref().filter(|_| index > 0).unwrap_or(&passed);
-        let call = Call { device, passed, allocator, creation: &creation };
+        let program_cache = later.as_ref().filter(|_| index > 0).unwrap_or(&program_cache);
+        let call = Call { device, program_cache, allocator, creation: &creation };
         // What stands before it in the batch is made: what fails here fails for this one alone.
         // SAFETY: the create info is valid (the caller's contract), and its base pipeline is named by handle.
         let (serve, after) = (|| unsafe { element(&call) }, || unsafe { after_failure(&call) });
@@ -185,12 +185,12 @@ pub(super) unsafe fn create<I: CreateInfo>(
 /// `pipelines` is the program's array of `count` elements, which the driver writes in `untouched`.
 unsafe fn watch(
     device: &Device,
-    passed: &Passed,
+    program_cache: &ProgramCache,
     count: u32,
     pipelines: *const vk::Pipeline,
     untouched: impl FnOnce() -> vk::Result,
 ) -> vk::Result {
-    passed.mark_filled(device);
+    program_cache.mark_filled(device);
     let started = Instant::now();
     let result = untouched();
     let spent = started.elapsed();
@@ -236,16 +236,16 @@ unsafe fn after_failure<I: CreateInfo>(call: &Call<'_, I>) -> Answer {
 }
 
 /// What is known of the cache that the program passed; counts the call in.
-pub(super) fn passed(device: &Device, handle: vk::PipelineCache) -> Passed {
+pub(super) fn program_cache(device: &Device, handle: vk::PipelineCache) -> ProgramCache {
     if handle == vk::PipelineCache::null() {
-        return Passed::Null;
+        return ProgramCache::Null;
     }
     match device.caches.of_program.get(handle) {
         Some(cache) => {
             let contents = if cache.begin_call() { Contents::Nothing } else { Contents::Anything };
-            Passed::Known { handle, cache, contents }
+            ProgramCache::Known { handle, cache, contents }
         }
-        None => Passed::Unknown(handle),
+        None => ProgramCache::Unknown(handle),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use ash::vk::{self, Handle};
 
-use super::pipelines::{self, passed};
+use super::pipelines::{self, program_cache};
 use crate::guard::{guard, guard_within, tls_destroyed};
 use crate::hooks::inert::pass;
 use crate::serve::create_info::Creation;
@@ -57,14 +57,14 @@ pub unsafe extern "system" fn create_khr(
             }
             // The session, so that the report knows a device that the layer only watches.
             device.session();
-            let passed = passed(&device, cache);
+            let program_cache = program_cache(&device, cache);
             if !device.describes() {
-                return deferred::watch(&device, operation, &passed, count, pipelines, untouched);
+                return deferred::watch(&device, operation, &program_cache, count, pipelines, untouched);
             }
             device.note_creation();
             let creations: Vec<_> =
                 (0..count as usize).map(|index| Creation::of(&*infos.add(index))).collect();
-            deferred::create(&device, operation, &passed, &creations, infos, allocator, pipelines)
+            deferred::create(&device, operation, &program_cache, &creations, infos, allocator, pipelines)
         }
     };
     guard_within(&uncancelled, "vkCreateRayTracingPipelinesKHR", batch, || {

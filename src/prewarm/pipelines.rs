@@ -28,7 +28,7 @@ const KEPT_LIBRARIES: usize = 256;
 
 /// What became of a recipe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Made {
+pub enum RecipeOutcome {
     /// The pipeline's artifact is in the stash now.
     Recorded,
     /// The pipeline's artifact was in the stash already.
@@ -120,29 +120,29 @@ impl Pipelines {
     /// Has the layer compile and record a pipeline, unless its artifact is there. When it returns, the artifact is on
     /// disk: a worker that is killed afterwards loses nothing that was reported. `again`: an artifact that is there
     /// does not count unless the driver takes it.
-    pub fn make(&mut self, key: &Key, again: bool) -> Result<Made, MakeError> {
+    pub fn make(&mut self, key: &Key, again: bool) -> Result<RecipeOutcome, MakeError> {
         self.wait_for_the_stash()?;
         let mut old = Vec::new();
         if self.stored()?.device.read(Kind::Artifact, key, &mut old) && !again {
-            return Ok(Made::There);
+            return Ok(RecipeOutcome::There);
         }
         let Created { pipeline, before: (served, _), .. } = self.create(key, false, DEEPEST)?;
         self.destroy(pipeline);
         let served_now = self.served().0;
         let stored = self.stored()?;
         if again && served_now > served {
-            return Ok(Made::There);
+            return Ok(RecipeOutcome::There);
         }
         let mut new = Vec::new();
         if again && (!stored.device.read(Kind::Artifact, key, &mut new) || new == old) {
             return Err(MakeError::NotReplaced);
         }
         if !stored.device.contains(Kind::Artifact, key) {
-            return Ok(Made::Unrecorded);
+            return Ok(RecipeOutcome::Unrecorded);
         }
         // What the writer could not write is not there any more.
         let written = stored.stash.flush(FLUSH) && self.has_artifact(key)?;
-        if written { Ok(Made::Recorded) } else { Err(MakeError::Unwritten) }
+        if written { Ok(RecipeOutcome::Recorded) } else { Err(MakeError::Unwritten) }
     }
 
     /// Asks for a pipeline and forbids to compile it. True: it was made of its artifact, and the driver confirmed that,

@@ -45,7 +45,7 @@ const WORKERS_AFTER: u64 = 2;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
     /// While the program runs, and it ends with the program.
-    Beside,
+    During,
     /// As the program ends, and it begins after that.
     After,
 }
@@ -143,7 +143,7 @@ impl Errand {
         let mut arguments: Vec<OsString> =
             vec![tool.into(), "prewarm".into(), self.folder.clone().into(), "--background".into()];
         match when {
-            When::Beside => arguments.extend(["--if-driver-changed", "--while", &pid].map(OsString::from)),
+            When::During => arguments.extend(["--if-driver-changed", "--while", &pid].map(OsString::from)),
             When::After => {
                 let header: String = self.header.encode().iter().map(|byte| format!("{byte:02x}")).collect();
                 arguments.extend(["--finish", &header, "--after", &pid].map(OsString::from));

@@ -88,7 +88,7 @@ fn look(errand: Errand) -> bool {
         tracing::debug!("no other version of the driver has made more pipelines");
         return false;
     }
-    match errand.start(When::Beside) {
+    match errand.start(When::During) {
         Ok(()) => {
             tracing::info!("the driver was updated: its pipelines are compiled again in the background")
         }

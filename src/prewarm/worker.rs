@@ -3,7 +3,7 @@
 //! | request | answer |
 //! |---|---|
 //! | `devices` | `device INDEX VENDOR DEVICE TYPE NAME` for each physical device, then `end` |
-//! | `setups` | `setup DIGEST FEATURES` for each recorded device, the earliest first, then `end` |
+//! | `configurations` | `configuration DIGEST FEATURES` for each recorded device, the earliest first, then `end` |
 //! | `open INDEX DIGEST` | `opened HEADER`: a device like that recorded one, and its device header; or `cannot REASON`
 //! |
 //! | `make KEY` | `start KEY`; then `made`, `there`, `unrecorded` or `cannot`, each with the key, and the reason |
@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use ash::vk;
 
-use super::pipelines::{Made, Pipelines};
+use super::pipelines::{Pipelines, RecipeOutcome};
 use super::program::{Loader, Program, ProgramError};
 use crate::config::Config;
 use crate::guard::guard;
@@ -71,7 +71,7 @@ impl Worker {
         let (request, first, second) = (words.next().unwrap_or_default(), words.next(), words.next());
         match (request, first.and_then(from_hex), second.and_then(from_hex)) {
             ("devices", ..) => self.devices(),
-            ("setups", ..) => self.setups(),
+            ("configurations", ..) => self.configurations(),
             ("open", _, Some(digest)) => {
                 let index = first.and_then(|index| index.parse().ok()).unwrap_or(usize::MAX);
                 self.open(index, &digest)
@@ -116,10 +116,11 @@ impl Worker {
     fn recorded(&self) -> Vec<(Key, DeviceConfiguration)> {
         let mut found = Vec::new();
         let Some(stash) = self.session.stash() else { return found };
-        stash.portable().for_each(Kind::Setup, &mut |digest, record| {
+        stash.portable().for_each(Kind::DeviceConfiguration, &mut |digest, record| {
             let decoded = key::decode::<DeviceConfiguration>(record).ok();
-            if let Some(setup) = decoded.filter(|_| check::is_true(Kind::Setup, digest, record)) {
-                found.push((*digest, setup));
+            if let Some(configuration) = decoded.filter(|_| check::is_true(Kind::DeviceConfiguration, digest, record))
+            {
+                found.push((*digest, configuration));
             }
         });
         found
@@ -136,7 +137,7 @@ impl Worker {
         // As the newest program sees them: Vulkan 1.0 cannot see every device.
         let application = self.recorded().pop().map_or(
             Application { api_version: vk::API_VERSION_1_0, ..Application::default() },
-            |(_, setup)| setup.application,
+            |(_, configuration)| configuration.application,
         );
         let listed = guard(
             "prewarm",
@@ -161,10 +162,10 @@ impl Worker {
         }
     }
 
-    fn setups(&mut self) -> Option<()> {
-        for (digest, setup) in self.recorded() {
-            if let Ok(features) = setup.features_digest() {
-                self.say(&format!("setup {} {}", hex(&digest), hex(&features)))?;
+    fn configurations(&mut self) -> Option<()> {
+        for (digest, configuration) in self.recorded() {
+            if let Ok(features) = configuration.features_digest() {
+                self.say(&format!("configuration {} {}", hex(&digest), hex(&features)))?;
             }
         }
         self.say("end")
@@ -201,9 +202,9 @@ impl Worker {
         let made = pipelines.make(key, again);
         pipelines.forget_some();
         match made {
-            Ok(Made::Recorded) => Ok("made"),
-            Ok(Made::There) => Ok("there"),
-            Ok(Made::Unrecorded) => Ok("unrecorded"),
+            Ok(RecipeOutcome::Recorded) => Ok("made"),
+            Ok(RecipeOutcome::There) => Ok("there"),
+            Ok(RecipeOutcome::Unrecorded) => Ok("unrecorded"),
             Err(error) => Err(text(error)),
         }
     }

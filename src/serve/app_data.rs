@@ -17,7 +17,7 @@ use vkstash_store::format::record::Key;
 /// Complete data of a cache.
 pub enum CompleteData {
     /// Data that was put together for this call.
-    Made(Vec<u8>),
+    Fresh(Vec<u8>),
     /// The answer of an earlier call, from which nothing has changed since.
     Remembered(Arc<Kept>),
 }
@@ -26,7 +26,7 @@ impl CompleteData {
     /// The data.
     pub fn as_slice(&self) -> &[u8] {
         match self {
-            CompleteData::Made(data) => data,
+            CompleteData::Fresh(data) => data,
             CompleteData::Remembered(data) => data,
         }
     }
@@ -55,7 +55,7 @@ pub unsafe fn complete(device: &Device, handle: vk::PipelineCache, cache: &AppCa
         // An empty cache and one pipeline: the artifact is the answer as it is. Not remembered: translators
         // have a cache for each pipeline, and reading it again is as good.
         [key] if !driver_has_some && !cache.has_companion() => {
-            return artifact(device, Some(cache), key).map(CompleteData::Made);
+            return artifact(device, Some(cache), key).map(CompleteData::Fresh);
         }
         _ => {}
     }
@@ -73,7 +73,7 @@ pub unsafe fn complete(device: &Device, handle: vk::PipelineCache, cache: &AppCa
             Some(CompleteData::Remembered(data))
         }
         // No room: the next question costs as much again.
-        Err(data) => Some(CompleteData::Made(data)),
+        Err(data) => Some(CompleteData::Fresh(data)),
     }
 }
 
@@ -105,7 +105,7 @@ unsafe fn merged(
         // SAFETY: both caches are alive; only this thread uses the destination, and may read the source.
         unsafe { all.take_from(source) }?;
     }
-    let companion = cache.beside.companion.read().unwrap_or_else(PoisonError::into_inner);
+    let companion = cache.pending.companion.read().unwrap_or_else(PoisonError::into_inner);
     if let Some(companion) = companion.as_ref() {
         // SAFETY: both caches are the layer's, and the lock keeps the source alive.
         unsafe { all.take_from(companion.handle) }?;

@@ -9,7 +9,7 @@ use ash::vk;
 
 use super::call::Answer;
 use super::create_info::CreateInfo;
-use super::offered::Offered;
+use super::offer::Offer;
 use super::outcome::{ArtifactOutcome, Form, Origin, Refused, Served};
 use super::private_cache::PrivateCache;
 use super::request::Request;
@@ -47,7 +47,7 @@ pub unsafe fn serve<'a, I: CreateInfo>(
 }
 
 /// What the driver made with an artifact.
-pub struct Made {
+pub struct ArtifactAnswer {
     /// What the driver answered: a pipeline, or an error.
     pub answer: Answer,
     /// Time that the driver needed to compile the artifact.
@@ -70,18 +70,18 @@ unsafe fn offer<'a, I: CreateInfo>(
     let Request { call, pipeline } = request;
     let device = call.device;
     // SAFETY: the request's create info is valid until `serve` returns (its # Safety section).
-    let Made { answer, cost, started, source } = match unsafe { make(request, buffer, Some(&device.width)) }?
-    {
-        Ok(made) => made,
-        Err(outcome) => {
-            match &outcome {
-                ArtifactOutcome::Refused(_) => device.count(Count::NotTaken),
-                ArtifactOutcome::ModuleMissing => device.count(Count::ModuleMissing),
-                ArtifactOutcome::NotOffered | ArtifactOutcome::LeftAlone => {}
+    let ArtifactAnswer { answer, cost, started, source } =
+        match unsafe { make(request, buffer, Some(&device.width)) }? {
+            Ok(made) => made,
+            Err(outcome) => {
+                match &outcome {
+                    ArtifactOutcome::Refused(_) => device.count(Count::NotTaken),
+                    ArtifactOutcome::ModuleMissing => device.count(Count::ModuleMissing),
+                    ArtifactOutcome::NotOffered | ArtifactOutcome::LeftAlone => {}
+                }
+                return Some(Err(outcome));
             }
-            return Some(Err(outcome));
-        }
-    };
+        };
     // An error with the layer's cache is no error of the program's call: the sources that are left are asked without
     // it.
     if answer.result != vk::Result::SUCCESS {
@@ -112,7 +112,7 @@ unsafe fn make<'a, I: CreateInfo>(
     request: &Request<'a, I>,
     buffer: &mut Vec<u8>,
     width: Option<&Width>,
-) -> Option<Result<Made, ArtifactOutcome<'a>>> {
+) -> Option<Result<ArtifactAnswer, ArtifactOutcome<'a>>> {
     let Request { call, pipeline } = request;
     let stored = call.device.stored()?;
     // SAFETY: both ways to make the pipeline only read the request's create info, which is valid (# Safety of `serve`).
@@ -140,7 +140,7 @@ unsafe fn make_of_sibling<'a, I: CreateInfo>(
     request: &Request<'a, I>,
     buffer: &mut Vec<u8>,
     width: Option<&Width>,
-) -> Option<Result<Made, ArtifactOutcome<'a>>> {
+) -> Option<Result<ArtifactAnswer, ArtifactOutcome<'a>>> {
     let Request { call, pipeline } = request;
     let stored = call.device.stored()?;
     let is_asked = call.device.policy.siblings.contains(&call.parsed().bind_point);
@@ -193,7 +193,7 @@ pub unsafe fn make_of<'a, I: CreateInfo>(
     source: Source,
     buffer: &[u8],
     width: Option<&Width>,
-) -> Option<Result<Made, ArtifactOutcome<'a>>> {
+) -> Option<Result<ArtifactAnswer, ArtifactOutcome<'a>>> {
     let Request { call, pipeline } = request;
     let device = call.device;
     let stored = device.stored()?;
@@ -203,7 +203,7 @@ pub unsafe fn make_of<'a, I: CreateInfo>(
     }
     let (cost, blob) = payload::parse(buffer)?;
     let started = Instant::now();
-    let mut offered = Offered::new(device);
+    let mut offered = Offer::new(device);
     // SAFETY: the request's create info is valid; `offered`, in which its copy lives, stays on this stack frame.
     let prepared = unsafe { offered.prepare(request) };
     let Some(info) = prepared else {
@@ -240,7 +240,7 @@ pub unsafe fn make_of<'a, I: CreateInfo>(
             let refused = Refused { cache, cost, refusals: refusals + 1 };
             Some(Err(ArtifactOutcome::Refused(refused)))
         }
-        _ => Some(Ok(Made { answer, cost, source, started })),
+        _ => Some(Ok(ArtifactAnswer { answer, cost, source, started })),
     }
 }
 
@@ -253,8 +253,9 @@ pub unsafe fn make_of<'a, I: CreateInfo>(
 unsafe fn put_feedback_right<I: CreateInfo>(request: &Request<'_, I>, blob: &[u8]) {
     let Request { call, pipeline } = request;
     let feedback = call.parsed().feedback;
-    let has_bytes = || feedback.is_some() && call.passed.known().is_some_and(|cache| cache.blobs.note(blob));
-    if !call.passed.note_beside(call.device, &pipeline.key, &pipeline.shaders) && !has_bytes() {
+    let has_bytes =
+        || feedback.is_some() && call.program_cache.known().is_some_and(|cache| cache.blobs.note(blob));
+    if !call.program_cache.note_beside(call.device, &pipeline.key, &pipeline.shaders) && !has_bytes() {
         // SAFETY: `feedback` is the program's valid structure, whose outputs the driver has filled by its call.
         unsafe { feedback::clear_hit(feedback) };
     }

@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use super::call::Call;
 use super::create_info::{CreateInfo, Creation};
 use super::outcome::{Form, Origin, Served};
-use super::passed::Passed;
+use super::program_cache::ProgramCache;
 use super::request::Request;
 use super::{feedback, record};
 use crate::pipeline_binary::{self as api, PipelineBinary, PipelineBinaryInfoKHR};
@@ -37,7 +37,7 @@ pub fn applies<I: CreateInfo>(call: &Call<'_, I>) -> bool {
     call.device.binaries.is_some()
         && !parsed.is_looked_at()
         && !parsed.is_linked()
-        && matches!(call.passed, Passed::Null)
+        && matches!(call.program_cache, ProgramCache::Null)
 }
 
 /// Where the binaries of a recipe are stored. None where the driver does not tell its global key.

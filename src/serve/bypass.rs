@@ -38,7 +38,7 @@ pub unsafe fn bypass<I: CreateInfo>(call: &Call<'_, I>, refusal: Refusal) -> Ans
             let without = modules::without_identifiers(&creation, &mut arena, &mut stripped);
             creation = without.unwrap_or(creation);
         }
-        call.passed.mark_filled(device);
+        call.program_cache.mark_filled(device);
         let answer = call.with(&creation).create();
         if answer.result == vk::Result::SUCCESS && call.parsed().is_library() {
             device.objects.libraries.insert(answer.pipeline, Err(refusal));

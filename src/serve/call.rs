@@ -5,7 +5,7 @@ use std::cell::Cell;
 use ash::vk;
 
 use super::create_info::{CreateInfo, Creation};
-use super::passed::Passed;
+use super::program_cache::ProgramCache;
 use crate::faults;
 use crate::recipe::capture::parsed::Parsed;
 use crate::state::device::{Device, IdentifierMode};
@@ -33,7 +33,7 @@ pub struct Call<'a, I> {
     /// The device.
     pub device: &'a Device,
     /// The cache that the program passed.
-    pub passed: &'a Passed,
+    pub program_cache: &'a ProgramCache,
     /// The allocation callbacks that the program passed, or NULL.
     pub allocator: *const vk::AllocationCallbacks<'a>,
     /// The program's create info, or a copy that differs only as it must.
@@ -64,7 +64,7 @@ impl<'a, I: CreateInfo> Call<'a, I> {
     where
         'a: 'b,
     {
-        Call { device: self.device, passed: self.passed, allocator: self.allocator, creation }
+        Call { device: self.device, program_cache: self.program_cache, allocator: self.allocator, creation }
     }
 
     /// A stage has no code but an emulated identifier, which the driver cannot resolve. Before the pipeline is captured
@@ -84,7 +84,7 @@ impl<'a, I: CreateInfo> Call<'a, I> {
     /// The call's create info is valid, its cache is NULL or a live one of the device, its allocator NULL or valid.
     pub unsafe fn create(&self) -> Answer {
         // SAFETY: the create info, the cache and the allocator are those that the program passed to the command.
-        unsafe { self.create_with(self.passed.handle(), &self.creation.info) }
+        unsafe { self.create_with(self.program_cache.handle(), &self.creation.info) }
     }
 
     /// Calls the driver with this cache and this copy of the create info.

@@ -14,17 +14,17 @@ use rustc_hash::FxHashSet;
 
 use super::call::Call;
 use super::create_info::CreateInfo;
-use super::offered::Offered;
+use super::offer::Offer;
 use super::outcome::{Found, Origin, Served};
-use super::passed::Passed;
 use super::private_cache::PrivateCache;
+use super::program_cache::ProgramCache;
 use super::request::Request;
 use super::{app_data, feedback};
 use crate::faults;
 use crate::state::app_cache::AppCache;
-use crate::state::beside::{Beside, Companion, Lacking};
 use crate::state::budget::Room;
 use crate::state::device::Device;
+use crate::state::pending::{Companion, CompanionGap, PendingKeys};
 use vkstash_model::shader_set::ShaderSet;
 
 /// Filling the companion must cost less than the compile that it may spare; what is left over is put in by the next
@@ -38,9 +38,9 @@ const LONGEST: Duration = Duration::from_millis(1);
 pub(super) unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>) -> Option<Served> {
     let (call, shaders) = (&request.call, &request.pipeline.shaders);
     let device = call.device;
-    let beside = beside(call)?;
-    let Lacking(lacking) = beside.of(shaders)?;
-    if call.keeps_whole() && !beside.met_together(shaders) {
+    let pending = pending_keys(call)?;
+    let CompanionGap(lacking) = pending.of(shaders)?;
+    if call.keeps_whole() && !pending.met_together(shaders) {
         return None;
     }
     let estimate = &device.estimates().companion;
@@ -49,14 +49,14 @@ pub(super) unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>) -> Option<Serv
         return None;
     }
     if lacking {
-        fill(device, call.passed.known(), beside, shaders);
+        fill(device, call.program_cache.known(), pending, shaders);
     }
-    let mut offered = Offered::new(device);
+    let mut offered = Offer::new(device);
     // SAFETY: the request's create info is valid; `offered`, in which its copy lives, stays on this stack frame.
     unsafe {
         let info = offered.prepare(request)?;
         let started = Instant::now();
-        let served = put_question(call, &info, beside);
+        let served = put_question(call, &info, pending);
         let has_changed = match served {
             Some(_) => estimate.note_hit(true),
             None => !call.parsed().fails_on_compile_required() && estimate.note_in_vain(started.elapsed()),
@@ -69,11 +69,11 @@ pub(super) unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>) -> Option<Serv
 }
 
 /// What was made beside the cache that the program passed.
-fn beside<'a, I>(call: &Call<'a, I>) -> Option<&'a Beside> {
-    match call.passed {
-        Passed::Null => Some(&call.device.caches.null.beside),
-        Passed::Known { cache, .. } => Some(&cache.beside),
-        Passed::Unknown(_) => None,
+fn pending_keys<'a, I>(call: &Call<'a, I>) -> Option<&'a PendingKeys> {
+    match call.program_cache {
+        ProgramCache::Null => Some(&call.device.caches.null.pending),
+        ProgramCache::Known { cache, .. } => Some(&cache.pending),
+        ProgramCache::Unknown(_) => None,
     }
 }
 
@@ -81,10 +81,10 @@ fn beside<'a, I>(call: &Call<'a, I>) -> Option<&'a Beside> {
 ///
 /// # Safety
 /// The copy and the call's own create info are valid.
-unsafe fn put_question<I: CreateInfo>(call: &Call<'_, I>, info: &I, beside: &Beside) -> Option<Served> {
+unsafe fn put_question<I: CreateInfo>(call: &Call<'_, I>, info: &I, pending: &PendingKeys) -> Option<Served> {
     let started = Instant::now();
     let answer = {
-        let companion = beside.companion.read().unwrap_or_else(PoisonError::into_inner);
+        let companion = pending.companion.read().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: `info` is a valid copy; the lock keeps the companion alive and unchanged, and calls may
         // share it, because it was made without EXTERNALLY_SYNCHRONIZED (contract 4.4).
         unsafe { call.create_with(companion.as_ref()?.handle, info) }
@@ -93,18 +93,20 @@ unsafe fn put_question<I: CreateInfo>(call: &Call<'_, I>, info: &I, beside: &Bes
     if answer.result != vk::Result::SUCCESS {
         return None;
     }
-    match call.passed {
+    match call.program_cache {
         // The driver may have found it on disk, and put it into the companion.
-        Passed::Known { cache, .. } => cache.change_pending(),
+        ProgramCache::Known { cache, .. } => cache.change_pending(),
         // SAFETY: the driver has filled the program's structure.
-        Passed::Null | Passed::Unknown(_) => unsafe { feedback::clear_hit(call.parsed().feedback) },
+        ProgramCache::Null | ProgramCache::Unknown(_) => unsafe {
+            feedback::clear_hit(call.parsed().feedback)
+        },
     }
     Some(Served { answer, origin: Origin::Driver { took, from: Found::InCompanion } })
 }
 
 /// Puts the artifacts that may fit pipelines of these shaders into the companion.
-fn fill(device: &Device, cache: Option<&AppCache>, beside: &Beside, shaders: &ShaderSet) {
-    let mut companion = beside.companion.write().unwrap_or_else(PoisonError::into_inner);
+fn fill(device: &Device, cache: Option<&AppCache>, pending: &PendingKeys, shaders: &ShaderSet) {
+    let mut companion = pending.companion.write().unwrap_or_else(PoisonError::into_inner);
     if companion.is_none() {
         let Some(made) = PrivateCache::for_threads(device) else { return };
         let handle = made.into_handle();
@@ -116,16 +118,16 @@ fn fill(device: &Device, cache: Option<&AppCache>, beside: &Beside, shaders: &Sh
     let started = Instant::now();
     let limit = faults::time_limit(LONGEST);
     while started.elapsed() < limit {
-        let Some((key, place)) = beside.next_lacking(shaders) else { return };
+        let Some((key, place)) = pending.next_lacking(shaders) else { return };
         let wanted = !keys.contains(&key);
         let blob = wanted.then(|| app_data::artifact(device, cache, &key)).flatten();
         let Some(blob) = blob else {
-            beside.pass_by(place);
+            pending.pass_by(place);
             continue;
         };
         // What there is no room for now is put in when there is.
         let Some(taken) = Room::in_companions(blob.len()) else { return };
-        beside.pass_by(place);
+        pending.pass_by(place);
         let Some(part) = PrivateCache::new(device, &blob) else { continue };
         // SAFETY: both caches are the layer's; the lock synchronises the destination (contract 4.4).
         if unsafe { merge(device.handle, *handle, 1, &part.handle()) } == vk::Result::SUCCESS {
@@ -136,8 +138,8 @@ fn fill(device: &Device, cache: Option<&AppCache>, beside: &Beside, shaders: &Sh
 }
 
 /// The program destroys the cache, so its companion goes.
-pub fn close(device: &Device, beside: &Beside) {
-    let companion = beside.companion.write().unwrap_or_else(PoisonError::into_inner).take();
+pub fn close(device: &Device, pending: &PendingKeys) {
+    let companion = pending.companion.write().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(Companion { handle, .. }) = companion {
         device.drop_companion(handle);
     }

@@ -8,8 +8,8 @@ use super::call::Answer;
 use super::counts::count_unrecorded;
 use super::create_info::CreateInfo;
 use super::outcome::{ArtifactOutcome, Refused};
-use super::passed::{Contents, Passed};
 use super::private_cache::PrivateCache;
+use super::program_cache::{Contents, ProgramCache};
 use super::request::Request;
 use super::stopwatch::{Stopwatch, Took};
 use super::{binary, feedback, record};
@@ -84,7 +84,7 @@ pub unsafe fn untouched<I: CreateInfo>(request: &Request<'_, I>, recorded: bool)
     let device = request.call.device;
     let started = Instant::now();
     // SAFETY: the request's create info is valid, and is the one that the driver gets here.
-    let answer = unsafe { program_s_own(request, recorded) };
+    let answer = unsafe { own_call(request, recorded) };
     if answer.result == vk::Result::SUCCESS {
         device.counters().add(Count::CompileNanos, started.elapsed().as_nanos() as u64);
         count_unrecorded(device, 1);
@@ -96,9 +96,9 @@ pub unsafe fn untouched<I: CreateInfo>(request: &Request<'_, I>, recorded: bool)
 ///
 /// # Safety
 /// As [`compile`].
-unsafe fn program_s_own<I: CreateInfo>(request: &Request<'_, I>, recorded: bool) -> Answer {
+unsafe fn own_call<I: CreateInfo>(request: &Request<'_, I>, recorded: bool) -> Answer {
     let Request { call, pipeline } = request;
-    call.passed.mark_filled_with(call.device, &pipeline.shaders);
+    call.program_cache.mark_filled_with(call.device, &pipeline.shaders);
     // SAFETY: `call` has a valid create info, and the program's own cache and allocator.
     let answer = unsafe { call.create() };
     if answer.result != vk::Result::PIPELINE_COMPILE_REQUIRED {
@@ -124,9 +124,9 @@ unsafe fn call_and_record<I: CreateInfo>(
         Source::Fresh | Source::Nowhere => {
             // A call that may not compile fills it only with what it finds.
             if !forbids {
-                call.passed.mark_filled_with(device, &pipeline.shaders);
+                call.program_cache.mark_filled_with(device, &pipeline.shaders);
             }
-            call.passed.handle()
+            call.program_cache.handle()
         }
     };
     let mut arena = Arena::default();
@@ -142,13 +142,13 @@ unsafe fn call_and_record<I: CreateInfo>(
     let mut answer = unsafe { call.create_with(cache, info.as_ref().unwrap_or(&call.creation.info)) };
     let is_found = forbids && answer.result == vk::Result::SUCCESS;
     if is_found && matches!(source, Source::Fresh | Source::Nowhere) {
-        call.passed.mark_filled_with(device, &pipeline.shaders);
+        call.program_cache.mark_filled_with(device, &pipeline.shaders);
     }
     if answer.result.as_raw() < 0 && !matches!(source, Source::Fresh | Source::Nowhere) {
         // Whether the layer's cache or flag is to blame cannot be told: the program's own call decides.
         drop(source);
         // SAFETY: the request's create info is valid (the caller's contract).
-        answer = unsafe { program_s_own(request, false) };
+        answer = unsafe { own_call(request, false) };
         return (answer, Outcome::Unrecorded);
     }
     let Took { wall, cost } = stopwatch.end();
@@ -159,7 +159,7 @@ unsafe fn call_and_record<I: CreateInfo>(
     if matches!(&source, Source::Refused(refused) if is_far_faster(wall, refused.cost)) {
         // SAFETY: the driver has filled the program's structures.
         unsafe { feedback::clear_hit(feedback) };
-        if let Passed::Known { cache, .. } = call.passed {
+        if let ProgramCache::Known { cache, .. } = call.program_cache {
             cache.add_pending(&pipeline.key, &pipeline.shaders);
         }
         device.count(Count::Offered);
@@ -174,13 +174,13 @@ unsafe fn call_and_record<I: CreateInfo>(
         // SAFETY: the driver has filled the program's structures.
         unsafe { feedback::clear_hit(feedback) };
     }
-    let made = Made { pipeline: answer.pipeline, cost, compiled, captures: info.is_some() };
+    let made = Compilation { pipeline: answer.pipeline, cost, compiled, captures: info.is_some() };
     // SAFETY: the request's create info is valid, and the driver has just made the pipeline with the cache of `source`.
     (answer, unsafe { record_made(request, &source, &made) })
 }
 
 /// A pipeline that the driver has made for the program.
-struct Made {
+struct Compilation {
     pipeline: vk::Pipeline,
     /// The time that the compile would take on a machine that nothing else keeps busy.
     cost: Duration,
@@ -194,9 +194,13 @@ struct Made {
 ///
 /// # Safety
 /// The request's create info is valid, and the driver has just made the pipeline of it and of this source.
-unsafe fn record_made<I: CreateInfo>(request: &Request<'_, I>, source: &Source<'_>, made: &Made) -> Outcome {
+unsafe fn record_made<I: CreateInfo>(
+    request: &Request<'_, I>,
+    source: &Source<'_>,
+    made: &Compilation,
+) -> Outcome {
     let Request { call, pipeline } = request;
-    let &Made { cost, compiled, .. } = made;
+    let &Compilation { cost, compiled, .. } = made;
     let device = call.device;
     let refusals = if let Source::Refused(refused) = source { refused.refusals } else { 0 };
     let prefix = payload::prefix(cost, refusals);
@@ -206,7 +210,7 @@ unsafe fn record_made<I: CreateInfo>(request: &Request<'_, I>, source: &Source<'
             // SAFETY: the program's cache is alive, and this call may use it (contract 4.4). If other threads name it
             // by now it may hold a few pipelines more, which makes the artifact larger and no less right: theirs go
             // through caches of the layer's.
-            unsafe { device.caches.data.read(call.passed.handle(), &prefix) }
+            unsafe { device.caches.data.read(call.program_cache.handle(), &prefix) }
         }
         Source::Captured => {
             // SAFETY: the pipeline is alive, and was just made of `binary::capturing`'s copy of the valid create info.
@@ -222,7 +226,7 @@ unsafe fn record_made<I: CreateInfo>(request: &Request<'_, I>, source: &Source<'
             return Outcome::Unrecorded;
         }
     };
-    let beside_its_cache = !matches!(source, Source::Fresh) && call.passed.known().is_some();
+    let beside_its_cache = !matches!(source, Source::Fresh) && call.program_cache.known().is_some();
     device.caches.probe.note(call.class(), payload.as_ref().err().copied(), beside_its_cache);
     let Ok(payload) = payload else {
         // SAFETY: the request's create info is still valid: the program's command has not returned.
@@ -259,13 +263,13 @@ fn source<'a, I: CreateInfo>(
         return Source::Nowhere;
     }
     // What the program forbids to compile may be in the driver's object.
-    let driver_may_have = match call.passed {
-        Passed::Null => device.caches.null.filled.may_have(&pipeline.shaders, false),
-        Passed::Known { contents: Contents::SameBatch, cache, .. } => {
-            cache.filled.may_have(&pipeline.shaders, false)
+    let driver_may_have = match call.program_cache {
+        ProgramCache::Null => device.caches.null.driver_contents.may_have(&pipeline.shaders, false),
+        ProgramCache::Known { contents: Contents::SameBatch, cache, .. } => {
+            cache.driver_contents.may_have(&pipeline.shaders, false)
         }
-        Passed::Known { contents: Contents::Anything, .. } => true,
-        Passed::Known { contents: Contents::Nothing, .. } | Passed::Unknown(_) => false,
+        ProgramCache::Known { contents: Contents::Anything, .. } => true,
+        ProgramCache::Known { contents: Contents::Nothing, .. } | ProgramCache::Unknown(_) => false,
     };
     let forbids = call.parsed().fails_on_compile_required();
     if forbids && driver_may_have {
@@ -278,17 +282,17 @@ fn source<'a, I: CreateInfo>(
     if let (ArtifactOutcome::Refused(refused), false) = (artifact, forbids) {
         return Source::Refused(refused);
     }
-    let private = match call.passed {
-        Passed::Known { contents: Contents::Nothing, .. } => return Source::Fresh,
-        Passed::Known { contents: Contents::SameBatch, .. } => true,
-        Passed::Null => asked || device.policy.free_recording,
+    let private = match call.program_cache {
+        ProgramCache::Known { contents: Contents::Nothing, .. } => return Source::Fresh,
+        ProgramCache::Known { contents: Contents::SameBatch, .. } => true,
+        ProgramCache::Null => asked || device.policy.free_recording,
         // RADV says that it has nothing of ray tracing libraries where it has: what the program kept of an earlier
         // run is not to be lost.
-        Passed::Known { contents: Contents::Anything, cache, .. } => {
+        ProgramCache::Known { contents: Contents::Anything, cache, .. } => {
             let unsure = call.class() == PipelineClass::RayTracing && call.parsed().is_library();
             asked && !(unsure && cache.holds_earlier_runs())
         }
-        Passed::Unknown(_) => false,
+        ProgramCache::Unknown(_) => false,
     };
     let cache = if private { PrivateCache::new(device, &[]) } else { None };
     cache.map_or(Source::Nowhere, Source::Private)

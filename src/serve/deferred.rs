@@ -16,10 +16,10 @@ use super::call::Call;
 use super::counts::{count_result, count_unrecorded};
 use super::create_info::{CreateInfo as _, Creation};
 use super::outcome::{ArtifactOutcome, Origin, Outcome, Served};
-use super::passed::Passed;
 use super::private_cache::PrivateCache;
+use super::program_cache::ProgramCache;
 use super::request::{DescribedPipeline, Request};
-use super::{feedback, late, modules, record, sources};
+use super::{driver_hits, feedback, modules, record, sources};
 use crate::guard::guard;
 use crate::recipe::capture::stage::Naming;
 use crate::recipe::chain::{Arena, Refusal};
@@ -76,7 +76,7 @@ struct Attempt {
 pub unsafe fn create(
     device: &Device,
     operation: vk::DeferredOperationKHR,
-    passed: &Passed,
+    program_cache: &ProgramCache,
     creations: &[Creation<'_, Info<'_>>],
     infos: *const Info<'_>,
     allocator: *const vk::AllocationCallbacks<'_>,
@@ -86,7 +86,7 @@ pub unsafe fn create(
     forget(device, operation);
     let mut attempts: Vec<Attempt> = Vec::new();
     for creation in creations {
-        let call = Call { device, passed, allocator, creation };
+        let call = Call { device, program_cache, allocator, creation };
         let base = |from: usize| {
             let had = attempts.get(from).and_then(|base: &Attempt| base.had);
             had.map(|served| served.answer.pipeline).unwrap_or_default()
@@ -116,7 +116,7 @@ pub unsafe fn create(
                 destroy(device.handle, served.answer.pipeline, allocator);
             }
         }
-        compile(device, operation, passed, attempts, infos, allocator, pipelines)
+        compile(device, operation, program_cache, attempts, infos, allocator, pipelines)
     }
 }
 
@@ -187,7 +187,7 @@ unsafe fn climb(
         let artifact = match sources::without_compiling(request, parked_alone, &mut buffer, steps) {
             Outcome::Served(served) => {
                 let asked = matches!(served.origin, Origin::Stash { .. } | Origin::Parked { .. });
-                late::note_found(request, &served);
+                driver_hits::note_found(request, &served);
                 return Attempt { had: Some(served), asked, ..tried };
             }
             Outcome::GoUntouched { recorded } => {
@@ -199,9 +199,13 @@ unsafe fn climb(
         record_recipe(request);
         // What the program itself forbids to compile is asked for by the call that goes down. Where a base is missing
         // nothing was asked, and only a cache of the program's is worth more than an artifact.
-        let was_asked =
-            if base_is_missing { matches!(call.passed, Passed::Null) } else { device.cache_control() };
-        let recorded_anyway = matches!(call.passed, Passed::Null) && device.policy.free_recording;
+        let was_asked = if base_is_missing {
+            matches!(call.program_cache, ProgramCache::Null)
+        } else {
+            device.cache_control()
+        };
+        let recorded_anyway =
+            matches!(call.program_cache, ProgramCache::Null) && device.policy.free_recording;
         let asked = !call.parsed().fails_on_compile_required() && (was_asked || recorded_anyway);
         let tried = Attempt { asked, ..tried };
         match artifact {
@@ -230,7 +234,7 @@ unsafe fn record_recipe(request: &Request<'_, Info<'_>>) {
 unsafe fn compile(
     device: &Device,
     operation: vk::DeferredOperationKHR,
-    passed: &Passed,
+    program_cache: &ProgramCache,
     attempts: Vec<Attempt>,
     infos: *const Info<'_>,
     allocator: *const vk::AllocationCallbacks<'_>,
@@ -242,14 +246,14 @@ unsafe fn compile(
     // In the place of the program's cache, or of none, one of the layer's may be passed only once the driver has said
     // that it has nothing for the program's own call. `compile.rs`, `source`, says why other calls decide otherwise.
     let asked = attempts.iter().all(|attempt| attempt.asked);
-    let free = match passed {
-        Passed::Null => asked,
+    let free = match program_cache {
+        ProgramCache::Null => asked,
         // RADV says that it has nothing of ray tracing libraries where it has (`compile.rs`, `source`).
-        Passed::Known { cache, .. } => {
+        ProgramCache::Known { cache, .. } => {
             let unsure = attempts.iter().any(|attempt| attempt.library.is_some());
             asked && !(unsure && cache.holds_earlier_runs())
         }
-        Passed::Unknown(_) => false,
+        ProgramCache::Unknown(_) => false,
     };
     let refusals = attempts.iter().map(|attempt| attempt.refusals).max().unwrap_or(0);
     let free = free && !attempts.iter().any(|attempt| attempt.untouched);
@@ -258,8 +262,8 @@ unsafe fn compile(
     let cache = match &own_cache {
         Some(cache) => cache.handle(),
         None => {
-            passed.mark_filled(device);
-            passed.handle()
+            program_cache.mark_filled(device);
+            program_cache.handle()
         }
     };
     let count = attempts.len() as u32;
@@ -277,8 +281,8 @@ unsafe fn compile(
     let deferred_call = DeferredCall {
         cache: own_cache.map_or(vk::PipelineCache::null(), PrivateCache::into_handle),
         elements: elements.collect(),
-        passed: of_program(passed),
-        passed_null: matches!(passed, Passed::Null),
+        program_cache: of_program(program_cache),
+        passes_null: matches!(program_cache, ProgramCache::Null),
         pipelines,
         refusals,
         started: Instant::now(),
@@ -290,10 +294,10 @@ unsafe fn compile(
 }
 
 /// The program's cache, as far as it is known.
-fn of_program(passed: &Passed) -> Option<Arc<AppCache>> {
-    match passed {
-        Passed::Known { cache, .. } => Some(cache.clone()),
-        Passed::Null | Passed::Unknown(_) => None,
+fn of_program(program_cache: &ProgramCache) -> Option<Arc<AppCache>> {
+    match program_cache {
+        ProgramCache::Known { cache, .. } => Some(cache.clone()),
+        ProgramCache::Null | ProgramCache::Unknown(_) => None,
     }
 }
 
@@ -338,18 +342,18 @@ pub fn without_deferring(
 pub unsafe fn watch(
     device: &Device,
     operation: vk::DeferredOperationKHR,
-    passed: &Passed,
+    program_cache: &ProgramCache,
     count: u32,
     pipelines: *mut vk::Pipeline,
     below: impl FnOnce() -> vk::Result,
 ) -> vk::Result {
     forget(device, operation);
-    passed.mark_filled(device);
+    program_cache.mark_filled(device);
     let deferred_call = DeferredCall {
         cache: vk::PipelineCache::null(),
         elements: (0..count).map(|_| Element::default()).collect(),
-        passed: of_program(passed),
-        passed_null: false,
+        program_cache: of_program(program_cache),
+        passes_null: false,
         pipelines,
         refusals: 0,
         started: Instant::now(),
@@ -449,7 +453,7 @@ unsafe fn read(device: &Device, deferred_call: &mut DeferredCall) {
 
 /// What an operation made is recorded and counted.
 fn finish(device: &Device, deferred_call: DeferredCall, result: vk::Result) {
-    let DeferredCall { cache, elements, passed, passed_null, refusals, started, pipelines: _ } =
+    let DeferredCall { cache, elements, program_cache, passes_null, refusals, started, pipelines: _ } =
         deferred_call;
     let cost = started.elapsed();
     let reads = !cache.is_null() && result == vk::Result::SUCCESS;
@@ -457,9 +461,9 @@ fn finish(device: &Device, deferred_call: DeferredCall, result: vk::Result) {
     let data = reads.then(|| unsafe { device.caches.data.read(cache, &payload::prefix(cost, refusals)) });
     // SAFETY: NULL, or a cache of the layer's that the driver is done with.
     unsafe { device.caches.data.destroy(cache) };
-    if let Some(passed) = passed.as_ref().filter(|_| cache.is_null()) {
+    if let Some(program_cache) = program_cache.as_ref().filter(|_| cache.is_null()) {
         // A program that read the cache's data during the call has data without what the driver has added since.
-        passed.mark_filled();
+        program_cache.mark_filled();
     }
     let count = elements.len();
     if result == vk::Result::SUCCESS && elements.iter().any(|element| element.key.is_some()) {
@@ -485,10 +489,10 @@ fn finish(device: &Device, deferred_call: DeferredCall, result: vk::Result) {
         }
         let kept = match (&element.key, &blob, device.stored()) {
             (Some((key, shaders)), Some(blob), Some(stored)) => {
-                if let Some(passed) = &passed {
-                    passed.add_pending_compiled(key, shaders, &blob[payload::PREFIX..]);
-                } else if passed_null {
-                    device.caches.null.beside.note(key, shaders);
+                if let Some(program_cache) = &program_cache {
+                    program_cache.add_pending_compiled(key, shaders, &blob[payload::PREFIX..]);
+                } else if passes_null {
+                    device.caches.null.pending.note(key, shaders);
                 }
                 if record::is_lost(stored, key) {
                     // Each pipeline gets an equal share of the time: which took how long is not known.

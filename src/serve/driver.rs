@@ -13,7 +13,7 @@ use super::compile;
 use super::create_info::CreateInfo;
 use super::facts::driver_object_may_have;
 use super::outcome::{ArtifactOutcome, Found, Origin, Served};
-use super::passed::Passed;
+use super::program_cache::ProgramCache;
 use super::refuse::refuse;
 use super::request::Request;
 use crate::recipe::chain::Arena;
@@ -48,7 +48,7 @@ impl Nothing {
 /// The request's create info is valid.
 pub unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>) -> Result<Served, Nothing> {
     let Request { call, pipeline } = request;
-    let (device, passed) = (call.device, call.passed);
+    let (device, program_cache) = (call.device, call.program_cache);
     let mut arena = Arena::default();
     let mut creation = *call.creation;
     // SAFETY: the request's create info is valid; the arena, in which the copy's chain lives, stays on this
@@ -59,7 +59,7 @@ pub unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>) -> Result<Served, Not
     let started = Instant::now();
     // SAFETY: the copy differs from the valid create info in its flags alone, its arena lives until the call
     // is over, and the cache is the program's.
-    let answer = unsafe { call.create_with(passed.handle(), &creation.info) };
+    let answer = unsafe { call.create_with(program_cache.handle(), &creation.info) };
     let took = started.elapsed();
     // The call itself will fail as well: another try with a cache of the layer's would only make it fail twice. An
     // error says nothing of what the driver has.
@@ -69,7 +69,7 @@ pub unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>) -> Result<Served, Not
     let has_it = answer.result == vk::Result::SUCCESS;
     // A program may forbid compiling to find out whether the driver has a pipeline. A miss is expected then.
     if has_it || !call.parsed().fails_on_compile_required() {
-        if let Some(habit) = passed.habit() {
+        if let Some(habit) = program_cache.habit() {
             let estimate = device.estimates().driver(habit);
             let has_changed = match has_it {
                 true => estimate.note_hit(device.policy.is_quick(took, habit)),
@@ -83,8 +83,8 @@ pub unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>) -> Result<Served, Not
     if !has_it {
         return Err(Nothing::NotThere);
     }
-    let in_memory = matches!(passed, Passed::Unknown(_)) || driver_object_may_have(request);
-    passed.mark_filled_with(device, &pipeline.shaders);
+    let in_memory = matches!(program_cache, ProgramCache::Unknown(_)) || driver_object_may_have(request);
+    program_cache.mark_filled_with(device, &pipeline.shaders);
     let from = if in_memory { Found::InMemory } else { Found::OnDisk };
     Ok(Served { answer, origin: Origin::Driver { took, from } })
 }

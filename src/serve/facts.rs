@@ -3,22 +3,22 @@
 
 use super::create_info::CreateInfo;
 use super::order::Facts;
-use super::passed::{Contents, Passed};
+use super::program_cache::{Contents, ProgramCache};
 use super::refuse::was_just_refused;
 use super::request::Request;
-use super::{binary, late, record};
+use super::{binary, driver_hits, record};
 use crate::state::policy::CacheHabit;
 
 /// Finds out the facts. `parked_alone`: nothing but what is parked may be handed out.
 pub fn of<I: CreateInfo>(request: &Request<'_, I>, parked_alone: bool) -> Facts {
     let Request { call, pipeline } = request;
-    let (device, passed) = (call.device, call.passed);
+    let (device, program_cache) = (call.device, call.program_cache);
     let forbids_compiling = call.parsed().fails_on_compile_required();
     let facts = Facts {
         parked_alone,
         has_failed: record::has_failed(request),
         // Looked at in any case: what is parked ends the pair of calls, too.
-        was_just_refused: !forbids_compiling && was_just_refused(&pipeline.key, passed),
+        was_just_refused: !forbids_compiling && was_just_refused(&pipeline.key, program_cache),
         may_ask_companion: device.cache_control(),
         forbids_compiling,
         ..Facts::default()
@@ -28,7 +28,7 @@ pub fn of<I: CreateInfo>(request: &Request<'_, I>, parked_alone: bool) -> Facts 
         && device.caches_hold(call.class())
         && !call.names_code_of_the_layers();
     let is_open = can_answer && !parked_alone && !facts.has_failed && !facts.was_just_refused;
-    let Some(habit) = passed.habit().filter(|_| is_open) else { return facts };
+    let Some(habit) = program_cache.habit().filter(|_| is_open) else { return facts };
     let driver_is_first = device.asks_driver_first(habit);
     let estimate = device.estimates().driver(habit);
     let driver_is_worth_asking = estimate.is_worth_asking();
@@ -52,10 +52,10 @@ pub fn of<I: CreateInfo>(request: &Request<'_, I>, parked_alone: bool) -> Facts 
 /// passed.
 pub fn driver_object_may_have<I: CreateInfo>(request: &Request<'_, I>) -> bool {
     let Request { call, pipeline } = request;
-    let filled = match call.passed {
-        Passed::Null => &call.device.caches.null.filled,
-        Passed::Known { contents: Contents::Nothing, .. } | Passed::Unknown(_) => return false,
-        Passed::Known { cache, .. } => &cache.filled,
+    let filled = match call.program_cache {
+        ProgramCache::Null => &call.device.caches.null.driver_contents,
+        ProgramCache::Known { contents: Contents::Nothing, .. } | ProgramCache::Unknown(_) => return false,
+        ProgramCache::Known { cache, .. } => &cache.driver_contents,
     };
     filled.may_have(&pipeline.shaders, call.keeps_whole())
 }
@@ -64,7 +64,7 @@ pub fn driver_object_may_have<I: CreateInfo>(request: &Request<'_, I>) -> bool {
 /// whether that cache would have it.
 fn is_stashed_elsewhere<I: CreateInfo>(request: &Request<'_, I>) -> bool {
     let Request { call, pipeline: described } = request;
-    let is_pending = call.passed.known().is_none_or(|cache| cache.holds(&described.key));
+    let is_pending = call.program_cache.known().is_none_or(|cache| cache.holds(&described.key));
     !is_pending && call.device.stored().is_some_and(|stored| stored.has_artifact(&described.key))
 }
 
@@ -73,15 +73,16 @@ fn is_stashed_elsewhere<I: CreateInfo>(request: &Request<'_, I>) -> bool {
 fn recording_finds_disk<I: CreateInfo>(request: &Request<'_, I>) -> bool {
     let call = &request.call;
     let policy = &call.device.policy;
-    match call.passed {
+    match call.program_cache {
         // A pipeline of which binaries are captured does not come from the driver's cache (contract 5.5).
-        Passed::Null => policy.free_recording && !binary::applies(call),
-        Passed::Known { contents: Contents::Nothing | Contents::SameBatch, .. } => true,
+        ProgramCache::Null => policy.free_recording && !binary::applies(call),
+        ProgramCache::Known { contents: Contents::Nothing | Contents::SameBatch, .. } => true,
         // Where the driver's disk is dear beside a cache, the call that records reads all shaders there, and the
         // program's own only those that its cache has not met; then workers record it later.
-        Passed::Known { .. } => {
-            policy.free_recording || policy.dear_disk_beside_cache && !late::is_recorded_by_workers(request)
+        ProgramCache::Known { .. } => {
+            policy.free_recording
+                || policy.dear_disk_beside_cache && !driver_hits::is_recorded_by_workers(request)
         }
-        Passed::Unknown(_) => true,
+        ProgramCache::Unknown(_) => true,
     }
 }

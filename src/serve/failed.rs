@@ -51,7 +51,7 @@ unsafe fn untouched<I: CreateInfo>(call: &Call<'_, I>) -> Answer {
             Some(*call.creation)
         };
         let Some(creation) = stripped else { return forbid(call) };
-        call.passed.mark_filled(device);
+        call.program_cache.mark_filled(device);
         call.with(&creation).create()
     }
 }

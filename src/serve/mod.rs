@@ -3,7 +3,7 @@
 //! - [`sources`] asks the sources one after the other, and has compiled what none of them has
 //! - [`facts`] what decides about their order; [`order`] the order
 //! - [`create_info`] create infos of any kind, and their copies; [`call`] one creation of a pipeline, [`request`] the
-//!   same once it is described; [`passed`] the cache that the program passed
+//!   same once it is described; [`program_cache`] the cache that the program passed
 //! - [`outcome`] what the sources answer with
 //! - [`parked`] what background work has finished already
 //! - [`driver`] what the driver's caches have, and the driver's answer where the program forbids compiling
@@ -11,7 +11,7 @@
 //! - [`companion`] a cache of the layer's with what the program's would hold without the stash
 //! - [`compile`] the driver compiles, and what it made is recorded
 //! - [`compile_stored`] the same with stored SPIR-V, for stages that are named by identifier only
-//! - [`late`] what the driver had, recorded by background work
+//! - [`driver_hits`] what the driver had, recorded by background work
 //! - [`deferred`] ray tracing pipelines that the driver makes in a deferred operation
 //! - [`bypass`] what cannot be described; [`failed`] what the program gets where the layer itself has failed
 //! - [`app_data`] the data of the program's caches, with their pending entries
@@ -19,7 +19,7 @@
 //! - [`emulated`] cache control on a driver that lacks it
 //! - [`refuse`] where the layer itself answers COMPILE_REQUIRED
 //! - [`stopwatch`] what a compile takes
-//! - [`offered`], [`private_cache`], [`feedback`], [`record`], [`counts`] what they share
+//! - [`offer`], [`private_cache`], [`feedback`], [`record`], [`counts`] what they share
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
 pub mod app_data;
@@ -34,18 +34,18 @@ pub mod counts;
 pub mod create_info;
 pub mod deferred;
 mod driver;
+pub mod driver_hits;
 mod emulated;
 mod facts;
 pub mod failed;
 mod feedback;
-pub mod late;
 pub mod modules;
-mod offered;
+mod offer;
 mod order;
 pub mod outcome;
 mod parked;
-pub mod passed;
 mod private_cache;
+pub mod program_cache;
 mod record;
 pub mod refuse;
 pub mod request;

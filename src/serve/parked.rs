@@ -11,7 +11,7 @@ use super::call::Answer;
 use super::create_info::CreateInfo;
 use super::feedback;
 use super::outcome::{Origin, Served};
-use super::passed::Passed;
+use super::program_cache::ProgramCache;
 use super::request::Request;
 use crate::state::parked::{Finished, MadeOf};
 use crate::state::stored::Source;
@@ -40,8 +40,11 @@ pub unsafe fn take<I: CreateInfo>(request: &Request<'_, I>) -> Option<Served> {
         return None;
     }
     let started = Instant::now();
-    let Finished { pipeline: handle, cost, origin, .. } =
-        device.parked.take(&pipeline.key, !matches!(call.passed, Passed::Null), device.counters())?;
+    let Finished { pipeline: handle, cost, origin, .. } = device.parked.take(
+        &pipeline.key,
+        !matches!(call.program_cache, ProgramCache::Null),
+        device.counters(),
+    )?;
     let mut first = false;
     if let Some(stored) = device.stored() {
         first = match origin {
@@ -55,13 +58,13 @@ pub unsafe fn take<I: CreateInfo>(request: &Request<'_, I>) -> Option<Served> {
     }
     let held = match origin {
         MadeOf::Artifact { .. } | MadeOf::Found { kept: Some(_) } => {
-            call.passed.note_beside(device, &pipeline.key, &pipeline.shaders)
+            call.program_cache.note_beside(device, &pipeline.key, &pipeline.shaders)
         }
         MadeOf::Found { kept: None } => {
-            call.passed.mark_filled_with(device, &pipeline.shaders);
+            call.program_cache.mark_filled_with(device, &pipeline.shaders);
             false
         }
-        MadeOf::Compile => call.passed.known().is_some_and(|cache| cache.holds(&pipeline.key)),
+        MadeOf::Compile => call.program_cache.known().is_some_and(|cache| cache.holds(&pipeline.key)),
     };
     let spent = started.elapsed();
     // SAFETY: the structure belongs to the program's valid create info, and no driver writes to it in this call.

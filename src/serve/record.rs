@@ -5,7 +5,7 @@ use std::time::Duration;
 use ash::vk;
 
 use super::create_info::CreateInfo;
-use super::passed::{Contents, Passed};
+use super::program_cache::{Contents, ProgramCache};
 use super::request::Request;
 use crate::recipe::capture::stage::{self, Named};
 use crate::state::described::EncodedObject;
@@ -96,25 +96,25 @@ pub unsafe fn record_as<I: CreateInfo>(request: &Request<'_, I>, name: &Key, pay
 /// The request's create info is valid.
 pub unsafe fn record<I: CreateInfo>(request: &Request<'_, I>, payload: Vec<u8>) {
     let Request { call, pipeline } = request;
-    match call.passed {
+    match call.program_cache {
         // The driver has put it in.
-        Passed::Known { contents: Contents::Nothing, cache, .. } => {
+        ProgramCache::Known { contents: Contents::Nothing, cache, .. } => {
             cache.note_fresh(&pipeline.key, &pipeline.shaders);
         }
-        Passed::Known { cache, .. } => {
+        ProgramCache::Known { cache, .. } => {
             let blob = payload.get(PREFIX..).unwrap_or_default();
             cache.add_pending_compiled(&pipeline.key, &pipeline.shaders, blob);
             if call.parsed().feedback.is_some() {
                 cache.blobs.note(blob);
             }
         }
-        Passed::Null | Passed::Unknown(_) => {}
+        ProgramCache::Null | ProgramCache::Unknown(_) => {}
     }
     // SAFETY: the request's create info is valid, and the name is the recipe's own key.
     let queued = unsafe { record_as(request, &pipeline.key, payload) };
     // Afterwards: another thread may look for the artifact as soon as the key is known.
-    if queued && matches!(call.passed, Passed::Null) {
-        call.device.caches.null.beside.note(&pipeline.key, &pipeline.shaders);
+    if queued && matches!(call.program_cache, ProgramCache::Null) {
+        call.device.caches.null.pending.note(&pipeline.key, &pipeline.shaders);
     }
 }
 

@@ -7,7 +7,7 @@ use ash::vk;
 use super::call::{Answer, Call};
 use super::create_info::CreateInfo;
 use super::feedback;
-use super::passed::Passed;
+use super::program_cache::ProgramCache;
 use crate::recipe::capture::parsed::Parsed;
 use crate::state::device::{Device, IdentifierMode};
 use vkstash_model::counters::Count;
@@ -78,15 +78,15 @@ thread_local! {
 }
 
 /// A call that forbids compiling is refused. Translators then make the same call without that flag.
-pub fn note_refused(key: &Key, passed: &Passed) {
+pub fn note_refused(key: &Key, program_cache: &ProgramCache) {
     // Without thread-local storage the driver is asked once more.
-    let _ = JUST_REFUSED.try_with(|refused| refused.set(Some((*key, passed.handle()))));
+    let _ = JUST_REFUSED.try_with(|refused| refused.set(Some((*key, program_cache.handle()))));
 }
 
 /// Whether this call repeats the call that was just refused, without FAIL_ON, which is no part of the key.
-pub fn was_just_refused(key: &Key, passed: &Passed) -> bool {
+pub fn was_just_refused(key: &Key, program_cache: &ProgramCache) -> bool {
     let refused = JUST_REFUSED.try_with(Cell::take).ok().flatten();
-    refused.is_some_and(|(refused, cache)| refused == *key && cache == passed.handle())
+    refused.is_some_and(|(refused, cache)| refused == *key && cache == program_cache.handle())
 }
 
 /// The answer to a call that forbids compiling, where the driver cannot be asked.

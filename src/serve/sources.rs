@@ -11,12 +11,12 @@ use super::create_info::CreateInfo;
 use super::driver::Nothing;
 use super::order::{Order, Source, order};
 use super::outcome::{ArtifactOutcome, Found, Origin, Outcome, Served};
-use super::passed::Passed;
+use super::program_cache::ProgramCache;
 use super::refuse::{forbid, note_refused, refuse};
 use super::request::{DescribedPipeline, Request};
 use super::{
-    artifact, bypass, companion, compile, compile_stored, driver, emulated, facts, late, modules, parked,
-    record,
+    artifact, bypass, companion, compile, compile_stored, driver, driver_hits, emulated, facts, modules,
+    parked, record,
 };
 use crate::recipe::chain::Arena;
 use crate::state::device::Device;
@@ -101,7 +101,7 @@ unsafe fn serve_described<I: CreateInfo>(
         device.objects.libraries.insert(answer.pipeline, Ok(described.library()));
     }
     if call.parsed().fails_on_compile_required() && answer.result == vk::Result::PIPELINE_COMPILE_REQUIRED {
-        note_refused(&described.key, call.passed);
+        note_refused(&described.key, call.program_cache);
     }
     count_result(device, answer.result);
     note_tried(device, &described.key, &tried, answer.result);
@@ -152,7 +152,7 @@ unsafe fn climb<I: CreateInfo>(request: &Request<'_, I>, buffer: &mut Vec<u8>, t
         match without_compiling(request, false, buffer, tried) {
             Outcome::Served(served) => {
                 served.count(call.device, parsed.naming.lacks_code);
-                late::note_found(request, &served);
+                driver_hits::note_found(request, &served);
                 served.answer
             }
             Outcome::GoUntouched { recorded } => go_untouched(request, recorded, tried),
@@ -247,7 +247,7 @@ fn said(answer: Answer) -> Said {
 /// As [`serve`].
 unsafe fn pass_on<I: CreateInfo>(call: &Call<'_, I>) -> Answer {
     // The driver compiles nothing, so there is nothing that the driver's cache behind NULL would have of it.
-    if let Passed::Known { cache, .. } = call.passed {
+    if let ProgramCache::Known { cache, .. } = call.program_cache {
         cache.mark_filled();
     }
     // SAFETY: the call's create info is valid, and its cache and allocator are the program's.

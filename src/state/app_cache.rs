@@ -11,9 +11,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use rustc_hash::{FxBuildHasher, FxHashSet};
 
-use super::beside::{Beside, Filled};
 use super::blobs::Blobs;
 use super::budget::Kept;
+use super::pending::{DriverContents, PendingKeys};
 use vkstash_model::shader_set::ShaderSet;
 use vkstash_store::base::util::lock;
 use vkstash_store::format::record::Key;
@@ -61,12 +61,12 @@ pub struct AppCache {
     driver_filled: AtomicBool,
     fills: AtomicU32,
     /// The pending entries, and the companion cache.
-    pub beside: Beside,
+    pub pending: PendingKeys,
     /// The artifacts of the pending entries, by their bytes, as far as the program has asked where its pipelines come
     /// from.
     pub blobs: Blobs,
     /// What the driver's object may have.
-    pub filled: Filled,
+    pub driver_contents: DriverContents,
     pending_changes: AtomicU32,
     compiled: Mutex<HashMap<Key, Arc<Kept>, FxBuildHasher>>,
     answer: Mutex<Option<Remembered>>,
@@ -81,9 +81,9 @@ impl AppCache {
             calls: AtomicU32::new(0),
             driver_filled: AtomicBool::new(!empty_at_first),
             fills: AtomicU32::new(0),
-            beside: Beside::default(),
+            pending: PendingKeys::default(),
             blobs: Blobs::default(),
-            filled: Filled::new(!empty_at_first),
+            driver_contents: DriverContents::new(!empty_at_first),
             pending_changes: AtomicU32::new(0),
             compiled: Mutex::default(),
             answer: Mutex::default(),
@@ -103,7 +103,7 @@ impl AppCache {
 
     /// The driver gets this cache in a call for a pipeline of these shaders, and may fill it.
     pub fn mark_filled_with(&self, shaders: &ShaderSet) {
-        self.filled.note(shaders);
+        self.driver_contents.note(shaders);
         self.driver_filled.store(true, Ordering::Release);
         self.fills.fetch_add(1, Ordering::AcqRel);
     }
@@ -111,7 +111,7 @@ impl AppCache {
     /// The call that found the cache empty put just this pipeline into it. It is not pending, but the companion should
     /// have it.
     pub fn note_fresh(&self, key: &Key, shaders: &ShaderSet) {
-        self.beside.note_inside(key, shaders);
+        self.pending.note_inside(key, shaders);
     }
 
     /// Whether the driver's object may hold anything.
@@ -138,7 +138,7 @@ impl AppCache {
     /// A pipeline of this key was made beside this cache, by the stash, for a call that named it: from now on the
     /// artifact is pending, which the cache's data has to hold as well.
     pub fn add_pending(&self, key: &Key, shaders: &ShaderSet) {
-        if self.beside.note(key, shaders) {
+        if self.pending.note(key, shaders) {
             self.change_pending();
         }
     }
@@ -170,17 +170,17 @@ impl AppCache {
 
     /// Whether the program may expect this key in its cache.
     pub fn holds(&self, key: &Key) -> bool {
-        self.beside.contains(key)
+        self.pending.contains(key)
     }
 
     /// Whether the layer has a companion beside this cache.
     pub fn has_companion(&self) -> bool {
-        self.beside.companion.read().is_ok_and(|companion| companion.is_some())
+        self.pending.companion.read().is_ok_and(|companion| companion.is_some())
     }
 
     /// The keys of the pending entries, in the order of first use.
     pub fn pending(&self) -> Vec<Key> {
-        self.beside.pending().into_iter().map(|(key, _)| key).collect()
+        self.pending.pending().into_iter().map(|(key, _)| key).collect()
     }
 
     /// Takes over the pending entries of another cache: vkMergePipelineCaches, after the driver has merged.
@@ -193,7 +193,7 @@ impl AppCache {
             self.holds_earlier_runs.store(true, Ordering::Release);
         }
         self.blobs.merge_from(&source.blobs);
-        for (key, shaders) in source.beside.pending() {
+        for (key, shaders) in source.pending.pending() {
             if let Some(kept) = source.kept(&key) {
                 self.compiled().insert(key, kept);
             }

@@ -45,9 +45,9 @@ pub struct DeferredCall {
     /// The pipelines.
     pub elements: Vec<Element>,
     /// The cache that the program passed.
-    pub passed: Option<Arc<AppCache>>,
+    pub program_cache: Option<Arc<AppCache>>,
     /// The program passed VK_NULL_HANDLE instead.
-    pub passed_null: bool,
+    pub passes_null: bool,
     /// Where the driver writes the handles; the program keeps it valid until it is told that the operation is
     /// complete.
     pub pipelines: *mut vk::Pipeline,

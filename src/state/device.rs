@@ -9,7 +9,6 @@ use ash::vk;
 use rustc_hash::FxBuildHasher;
 
 use super::app_cache::AppCache;
-use super::beside::{Beside, Filled, NullCache};
 use super::binaries::Binaries;
 use super::cache_data::CacheData;
 use super::cache_data_probe::CacheDataProbe;
@@ -25,6 +24,7 @@ use super::first_command::FirstCommand;
 use super::instance::{Instance, PhysicalDevice};
 use super::objects::Objects;
 use super::parked::Parked;
+use super::pending::{DriverContents, NullCache, PendingKeys};
 use super::pipeline_class::PipelineClass;
 use super::policy::{self, CacheHabit, Policy};
 use super::process::{self, Session};
@@ -148,7 +148,7 @@ impl CachesOfDevice {
     fn new(data: CacheData, incremental: bool) -> CachesOfDevice {
         CachesOfDevice {
             of_program: Objects::default(),
-            null: NullCache { beside: Beside::default(), filled: Filled::new(false) },
+            null: NullCache { pending: PendingKeys::default(), driver_contents: DriverContents::new(false) },
             companions: Mutex::default(),
             probe: CacheDataProbe::default(),
             data,
@@ -381,8 +381,8 @@ impl Device {
                 // A device that is created again finds its part open already.
                 let _ = self.stats.part.set(device.name().to_owned());
                 if let Ok((digest, encoded)) = self.decided.configuration.encoded() {
-                    if !stash.portable().contains(Kind::Setup, &digest) {
-                        stash.portable().put(Kind::Setup, &digest, encoded.into());
+                    if !stash.portable().contains(Kind::DeviceConfiguration, &digest) {
+                        stash.portable().put(Kind::DeviceConfiguration, &digest, encoded.into());
                     }
                 }
                 // `vkstash prewarm` makes this device's own artifacts, also where a sibling has one.

@@ -9,7 +9,7 @@
 //! - [`objects`] live objects by handle; [`described`] modules, layouts, render passes and samplers, described when
 //!   they were created
 //! - [`app_cache`] the program's pipeline caches
-//! - [`beside`] what was made beside them, or beside VK_NULL_HANDLE
+//! - [`pending`] what was made beside them, or beside VK_NULL_HANDLE
 //! - [`estimates`] what asking the sources of pipelines has brought; [`slow_hits`] what the driver had, to be recorded
 //! - [`blobs`] their pending artifacts, told by their bytes
 //! - [`budget`] what may be kept for them
@@ -28,7 +28,6 @@
 
 pub mod app_cache;
 pub mod application;
-pub mod beside;
 pub mod binaries;
 pub mod blobs;
 pub mod budget;
@@ -39,6 +38,7 @@ pub mod described;
 pub mod device;
 pub mod device_configuration;
 pub mod device_stats;
+pub mod pending;
 
 pub mod dispatch;
 pub mod estimates;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use ash::vk;
 use rustc_hash::FxBuildHasher;
 
-use super::plan::{Met, Plan};
+use super::plan::{Plan, PlanState};
 use super::stored::Source;
 use crate::stats::Counters;
 use vkstash_model::counters::Count;
@@ -236,15 +236,17 @@ impl Parked {
     }
 
     /// Counts why nothing was ready for a request.
-    fn count_unready(&self, met: Met, is_expected: bool, counters: &Counters) {
+    fn count_unready(&self, met: PlanState, is_expected: bool, counters: &Counters) {
         counters.count(match met {
-            Met::Unknown if !is_expected => Count::NotPlanned,
-            Met::OfOthers => Count::NotPlanned,
-            Met::Unknown | Met::NotMade if self.gives_way.load(Ordering::Relaxed) => Count::NoProcessorFree,
-            Met::Unknown | Met::NotMade => Count::AskedFirst,
-            Met::PassedOver => Count::NotKept,
-            Met::Released => Count::ReleasedBefore,
-            Met::Again => Count::AskedAgain,
+            PlanState::Unknown if !is_expected => Count::NotPlanned,
+            PlanState::OfOthers => Count::NotPlanned,
+            PlanState::Unknown | PlanState::NotMade if self.gives_way.load(Ordering::Relaxed) => {
+                Count::NoProcessorFree
+            }
+            PlanState::Unknown | PlanState::NotMade => Count::AskedFirst,
+            PlanState::PassedOver => Count::NotKept,
+            PlanState::Released => Count::ReleasedBefore,
+            PlanState::Repeated => Count::AskedAgain,
         });
     }
 
@@ -311,7 +313,7 @@ impl Parked {
 
     /// A request. Wakes a worker once in many requests, and only if the program goes on with the plan: for one that
     /// asks for the same few pipelines again, workers would make and destroy the rest for ever. None: there is no plan.
-    fn meet(&self, key: &Key, counters: &Counters) -> Option<Met> {
+    fn meet(&self, key: &Key, counters: &Counters) -> Option<PlanState> {
         let outlook = self.outlook.load(Ordering::Relaxed);
         if outlook == EXPECTED && self.note_for_later(key) {
             return None;
@@ -355,7 +357,7 @@ impl Parked {
         let is_in_the_making = entry.is_some();
         let taken = entry.and_then(|entry| self.wait(&entry));
         if let (Some(met), None) = (met, taken) {
-            let met = if is_in_the_making { Met::NotMade } else { met };
+            let met = if is_in_the_making { PlanState::NotMade } else { met };
             self.count_unready(met, self.outlook.load(Ordering::Relaxed) == EXPECTED, counters);
         }
         taken

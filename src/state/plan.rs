@@ -37,7 +37,7 @@ pub struct Plan {
 
 /// What [`Plan::note_request`] finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Met {
+pub enum PlanState {
     /// The key is not in the plan.
     Unknown,
     /// The key is one of other runs than the last one, and was not returned.
@@ -49,13 +49,13 @@ pub enum Met {
     /// The key was given up, its pipeline made or not, because memory was scarce.
     Released,
     /// The program has asked for the key before.
-    Again,
+    Repeated,
 }
 
-impl Met {
+impl PlanState {
     /// Whether this is a key of the plan that the program has not asked for before.
     pub fn is_new(self) -> bool {
-        !matches!(self, Met::Unknown | Met::Again)
+        !matches!(self, PlanState::Unknown | PlanState::Repeated)
     }
 }
 
@@ -198,17 +198,17 @@ impl Plan {
 
     /// The program asks for this key. Work that lies behind the request goes on after it, because the program is
     /// further on than in the earlier run.
-    pub fn note_request(&self, key: &Key) -> Met {
-        let Some(&position) = self.positions.get(key) else { return Met::Unknown };
+    pub fn note_request(&self, key: &Key) -> PlanState {
+        let Some(&position) = self.positions.get(key) else { return PlanState::Unknown };
         let position = position as usize;
         let state = &self.states[position];
         // Most requests that are not new change nothing that threads share.
         if state.load(Ordering::Relaxed) & ASKED != 0 {
-            return Met::Again;
+            return PlanState::Repeated;
         }
         let before = state.fetch_or(ASKED, Ordering::Relaxed);
         if before & ASKED != 0 {
-            return Met::Again;
+            return PlanState::Repeated;
         }
         self.be_no_more_ahead(position);
         let is_of_others = position >= self.first;
@@ -219,10 +219,10 @@ impl Plan {
             self.skipped.store(true, Ordering::Relaxed);
         }
         match before {
-            _ if before & RELEASED != 0 => Met::Released,
-            _ if before & PASSED_OVER != 0 => Met::PassedOver,
-            _ if is_of_others && before & RETURNED == 0 => Met::OfOthers,
-            _ => Met::NotMade,
+            _ if before & RELEASED != 0 => PlanState::Released,
+            _ if before & PASSED_OVER != 0 => PlanState::PassedOver,
+            _ if is_of_others && before & RETURNED == 0 => PlanState::OfOthers,
+            _ => PlanState::NotMade,
         }
     }
 }
@@ -255,10 +255,10 @@ mod tests {
     fn what_the_program_has_asked_for_is_left_out_and_the_work_goes_on_behind_it() {
         let plan = plan();
         assert_eq!(plan.next().map(|key| key[0]), Some(0));
-        assert_eq!(plan.note_request(&[6; 32]), Met::NotMade);
-        assert_eq!(plan.note_request(&[6; 32]), Met::Again);
+        assert_eq!(plan.note_request(&[6; 32]), PlanState::NotMade);
+        assert_eq!(plan.note_request(&[6; 32]), PlanState::Repeated);
         plan.note_request(&[8; 32]);
-        assert_eq!(plan.note_request(&[77; 32]), Met::Unknown);
+        assert_eq!(plan.note_request(&[77; 32]), PlanState::Unknown);
         assert_eq!(plan.next().map(|key| key[0]), Some(9));
         plan.note_request(&[3; 32]);
         assert_eq!(rest(&plan), [1, 2, 4, 5, 7], "what was left behind comes last");
@@ -338,12 +338,12 @@ mod tests {
         let plan = Plan::new(keys(100), 1);
         plan.note_request(&[50; 32]);
         assert_eq!(plan.next(), Some(&[51; 32]));
-        assert_eq!(plan.note_request(&[50; 32]), Met::Again);
+        assert_eq!(plan.note_request(&[50; 32]), PlanState::Repeated);
         plan.pass_over(&[51; 32]);
         plan.pass_over(&[51; 32]);
         assert_eq!(rest(&plan), [52, 0]);
-        assert_eq!(plan.note_request(&[51; 32]), Met::PassedOver);
-        assert_eq!(plan.note_request(&[60; 32]), Met::OfOthers);
+        assert_eq!(plan.note_request(&[51; 32]), PlanState::PassedOver);
+        assert_eq!(plan.note_request(&[60; 32]), PlanState::OfOthers);
         assert_eq!(rest(&plan), [61, 62], "two were asked for, and one of those that are made was not");
     }
 
@@ -356,10 +356,13 @@ mod tests {
             plan.stop();
             assert!(!plan.has_more() && plan.next().is_none());
             plan.give_back(&taken);
-            assert_eq!(plan.note_request(&[5; 32]), if first == 2 { Met::OfOthers } else { Met::NotMade });
+            assert_eq!(
+                plan.note_request(&[5; 32]),
+                if first == 2 { PlanState::OfOthers } else { PlanState::NotMade }
+            );
             assert!(!plan.has_more() && !plan.is_due() && plan.next().is_none());
             plan.give_up();
-            assert_eq!(plan.note_request(&[6; 32]), Met::Released);
+            assert_eq!(plan.note_request(&[6; 32]), PlanState::Released);
         }
     }
 

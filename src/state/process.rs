@@ -88,15 +88,15 @@ struct ApplicationSession {
     /// The session, held open while an instance lives that has had a device with it: programs that make devices in
     /// turn need not open and close the stash for each of them.
     kept: Option<Arc<Session>>,
-    keepers: Vec<vk::Instance>,
+    holders: Vec<vk::Instance>,
 }
 
 impl ApplicationSession {
-    fn keep(&mut self, session: &Arc<Session>, keeper: Option<vk::Instance>) {
+    fn keep(&mut self, session: &Arc<Session>, holder: Option<vk::Instance>) {
         // A worker's stash is closed with its device. One that cannot be used is tried again.
-        let Some(keeper) = keeper.filter(|_| session.is_kept) else { return };
-        if !self.keepers.contains(&keeper) {
-            self.keepers.push(keeper);
+        let Some(holder) = holder.filter(|_| session.is_kept) else { return };
+        if !self.holders.contains(&holder) {
+            self.holders.push(holder);
         }
         self.kept = Some(session.clone());
     }
@@ -152,8 +152,8 @@ pub fn release(instance: vk::Instance) {
     let Some(sessions) = SESSIONS.known() else { return };
     let mut released = Vec::new();
     for known in &mut lock(sessions).by_application {
-        known.keepers.retain(|keeper| *keeper != instance);
-        if known.keepers.is_empty() {
+        known.holders.retain(|holder| *holder != instance);
+        if known.holders.is_empty() {
             released.extend(known.kept.take());
         }
     }
@@ -171,9 +171,9 @@ impl Session {
     /// The session of this application in this process, opened if there is none. A stash that cannot be used
     /// gives a session without one: the program runs as without the layer, and one log line says why.
     ///
-    /// `keeper` is the instance of the device that the session is opened for: it keeps the session for its next
+    /// `holder` is the instance of the device that the session is opened for: it keeps the session for its next
     /// devices, until [`release`]. The device says with [`rest`] that it is gone.
-    pub fn open(config: &Config, application: &[u8], keeper: Option<vk::Instance>) -> Arc<Session> {
+    pub fn open(config: &Config, application: &[u8], holder: Option<vk::Instance>) -> Arc<Session> {
         log::init();
         let name = name_of(config, application);
         let folder = config.root.clone().unwrap_or_default().join(&name.folder);
@@ -184,14 +184,14 @@ impl Session {
         let session = match known {
             Some(known) => match known.session.upgrade() {
                 Some(session) => {
-                    known.keep(&session, keeper);
-                    keeper.into_iter().for_each(|_| session.add_user());
+                    known.keep(&session, holder);
+                    holder.into_iter().for_each(|_| session.add_user());
                     return session;
                 }
                 None => {
                     let session = Arc::new(Session::new(config, &name, known.source.clone(), number));
                     known.session = Arc::downgrade(&session);
-                    known.keep(&session, keeper);
+                    known.keep(&session, holder);
                     session
                 }
             },
@@ -199,14 +199,14 @@ impl Session {
                 let source = Arc::new(ReportSource::new(&name.display, config.report.clone()));
                 let session = Arc::new(Session::new(config, &name, source.clone(), number));
                 let weak = Arc::downgrade(&session);
-                let (kept, keepers) = (None, Vec::new());
-                let mut known = ApplicationSession { folder, source, session: weak, kept, keepers };
-                known.keep(&session, keeper);
+                let (kept, holders) = (None, Vec::new());
+                let mut known = ApplicationSession { folder, source, session: weak, kept, holders };
+                known.keep(&session, holder);
                 sessions.by_application.push(known);
                 session
             }
         };
-        keeper.into_iter().for_each(|_| session.add_user());
+        holder.into_iter().for_each(|_| session.add_user());
         drop(sessions);
         flush_at_exit();
         session

@@ -1,5 +1,5 @@
 //! Pipelines that the driver had in its own caches, and of which the stash has no artifact. Background work records
-//! them while the program creates nothing (background/late.rs).
+//! them while the program creates nothing (background/driver_hits.rs).
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
 use std::collections::VecDeque;

@@ -8,7 +8,7 @@ use vkstash_store::format::record::{Key, Kind};
 /// Whether keys of this kind are those of their payloads.
 pub fn names_payload(kind: Kind) -> bool {
     match kind {
-        Kind::Module | Kind::Layout | Kind::RenderPass | Kind::Recipe | Kind::Setup => true,
+        Kind::Module | Kind::Layout | Kind::RenderPass | Kind::Recipe | Kind::DeviceConfiguration => true,
         Kind::Use
         | Kind::Artifact
         | Kind::IdentifierPair
@@ -33,7 +33,7 @@ pub fn is_true(kind: Kind, key: &Key, payload: &[u8]) -> bool {
         Kind::Layout => key::LAYOUT,
         Kind::RenderPass => key::RENDER_PASS,
         Kind::Recipe => key::RECIPE,
-        Kind::Setup => key::DEVICE_CONFIGURATION,
+        Kind::DeviceConfiguration => key::DEVICE_CONFIGURATION,
         _ => return false,
     };
     digest(tag, payload) == *key

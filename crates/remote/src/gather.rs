@@ -34,7 +34,8 @@ const WAIT: Duration = Duration::from_secs(60);
 pub(crate) type Known = HashSet<(Kind, Key)>;
 
 /// What stands in segments that travel; what else a part has, each machine finds out by itself.
-const PORTABLE: [Kind; 5] = [Kind::Setup, Kind::Module, Kind::Layout, Kind::RenderPass, Kind::Recipe];
+const PORTABLE: [Kind; 5] =
+    [Kind::DeviceConfiguration, Kind::Module, Kind::Layout, Kind::RenderPass, Kind::Recipe];
 const OF_DEVICES: [Kind; 3] = [Kind::Artifact, Kind::IdentifierPair, Kind::Cost];
 
 /// A segment to publish.

@@ -240,9 +240,9 @@ impl Home {
             }
             // A file system or a kernel that cannot do it at once.
             Err(Errno::INVAL | Errno::NOSYS) => {
-                let aside = new.path().join("replaced");
-                if let Err(error) = exchange(&folder, &live, &aside) {
-                    if aside.exists() {
+                let replaced = new.path().join("replaced");
+                if let Err(error) = exchange(&folder, &live, &replaced) {
+                    if replaced.exists() {
                         // The old base could not be put back: it must not be removed with the temporary folder.
                         let kept = new.keep();
                         let text = format!("{error}; the base is in {} now", kept.display());
@@ -325,14 +325,14 @@ impl Home {
 }
 
 /// Exchanges two folders by renames: nothing is lost if one of them fails.
-fn exchange(new: &Path, live: &Path, aside: &Path) -> io::Result<()> {
-    fs::rename(live, aside)?;
+fn exchange(new: &Path, live: &Path, replaced: &Path) -> io::Result<()> {
+    fs::rename(live, replaced)?;
     if let Err(error) = fs::rename(new, live) {
-        fs::rename(aside, live)?;
+        fs::rename(replaced, live)?;
         return Err(error);
     }
-    // What was replaced may stay aside.
-    let _ = fs::rename(aside, new);
+    // What was replaced may stay replaced.
+    let _ = fs::rename(replaced, new);
     Ok(())
 }
 
@@ -365,13 +365,13 @@ mod tests {
     #[test]
     fn an_exchange_by_renames_that_fails_changes_nothing() {
         let root = tempfile::tempdir().unwrap();
-        let [new, live, aside] = ["new", "live", "aside"].map(|name| root.path().join(name));
+        let [new, live, replaced] = ["new", "live", "replaced"].map(|name| root.path().join(name));
         fs::create_dir(&live).unwrap();
         fs::write(live.join("base"), "1").unwrap();
-        assert!(exchange(&new, &live, &aside).is_err());
-        assert_eq!((names_in(&live), aside.exists()), (vec!["base".to_owned()], false));
+        assert!(exchange(&new, &live, &replaced).is_err());
+        assert_eq!((names_in(&live), replaced.exists()), (vec!["base".to_owned()], false));
         fs::create_dir(&new).unwrap();
-        exchange(&new, &live, &aside).unwrap();
+        exchange(&new, &live, &replaced).unwrap();
         assert_eq!((names_in(&live), names_in(&new)), (vec![], vec!["base".to_owned()]));
     }
 

@@ -85,23 +85,23 @@ fn wait(file: &Descriptor, byte: Byte, kind: Kind, patience: Duration) -> Result
 }
 
 /// A lock that ends when this is dropped.
-pub(crate) struct Held<'a>(&'a Descriptor, Byte);
+pub(crate) struct LockGuard<'a>(&'a Descriptor, Byte);
 
-impl<'a> Held<'a> {
+impl<'a> LockGuard<'a> {
     /// Waits for an exclusive lock. None: another process has it for too long.
     pub(crate) fn wait(
         file: &'a Descriptor,
         byte: Byte,
         patience: &Patience,
-    ) -> Result<Option<Held<'a>>, Errno> {
+    ) -> Result<Option<LockGuard<'a>>, Errno> {
         let allowed = patience.now();
         let had = wait(file, byte, Kind::Exclusive, allowed)?;
         patience.note(allowed, had);
-        Ok(had.then_some(Held(file, byte)))
+        Ok(had.then_some(LockGuard(file, byte)))
     }
 }
 
-impl Drop for Held<'_> {
+impl Drop for LockGuard<'_> {
     fn drop(&mut self) {
         // If that fails, the lock ends with the descriptor. The descriptor was compared a few calls ago; if it is
         // another file by now, that has no such lock.

@@ -37,33 +37,33 @@ pub(crate) fn is_worth_a_line(times: &AtomicU64) -> bool {
 pub(crate) enum Pin<'a> {
     Usual(LocalGuard<'a>),
     /// Without thread-local storage.
-    Late(OwnedGuard<'a>),
+    Owned(OwnedGuard<'a>),
 }
 
 /// Keeps the entries of the map where they are until the result is dropped.
 pub(crate) fn enter<K, V, S>(map: &HashMap<K, V, S>) -> Pin<'_> {
-    if has_locals() { Pin::Usual(map.guard()) } else { Pin::Late(map.owned_guard()) }
+    if has_locals() { Pin::Usual(map.guard()) } else { Pin::Owned(map.owned_guard()) }
 }
 
 impl Guard for Pin<'_> {
     fn refresh(&mut self) {
         match self {
             Pin::Usual(guard) => guard.refresh(),
-            Pin::Late(guard) => guard.refresh(),
+            Pin::Owned(guard) => guard.refresh(),
         }
     }
 
     fn flush(&self) {
         match self {
             Pin::Usual(guard) => guard.flush(),
-            Pin::Late(guard) => guard.flush(),
+            Pin::Owned(guard) => guard.flush(),
         }
     }
 
     fn collector(&self) -> &Collector {
         match self {
             Pin::Usual(guard) => guard.collector(),
-            Pin::Late(guard) => guard.collector(),
+            Pin::Owned(guard) => guard.collector(),
         }
     }
 
@@ -71,7 +71,7 @@ impl Guard for Pin<'_> {
     fn thread_id(&self) -> usize {
         match self {
             Pin::Usual(guard) => guard.thread_id(),
-            Pin::Late(_) => 0,
+            Pin::Owned(_) => 0,
         }
     }
 
@@ -81,7 +81,7 @@ impl Guard for Pin<'_> {
         unsafe {
             match self {
                 Pin::Usual(guard) => guard.defer_retire(pointer, reclaim),
-                Pin::Late(guard) => guard.defer_retire(pointer, reclaim),
+                Pin::Owned(guard) => guard.defer_retire(pointer, reclaim),
             }
         }
     }

@@ -161,7 +161,7 @@ fn build(args: &BaseBuildArgs) -> Result<(), BaseError> {
         return Err(BaseError::Exists(args.base.clone()));
     }
     // The base gets its name when it is complete.
-    let unfinished = Unfinished::beside(&args.base).map_err(not_created)?;
+    let unfinished = Unfinished::next_to(&args.base).map_err(not_created)?;
     match &args.archive {
         Some(archive) => crate::import::take(&unfinished.0, archive, args.artifacts)?,
         None => {
@@ -217,7 +217,7 @@ fn make_readable(path: &Path) -> io::Result<u64> {
 struct Unfinished(PathBuf);
 
 impl Unfinished {
-    fn beside(base: &Path) -> io::Result<Unfinished> {
+    fn next_to(base: &Path) -> io::Result<Unfinished> {
         let nanos = std::time::UNIX_EPOCH.elapsed().map_or(0, |time| time.as_nanos());
         let path = base.with_file_name(format!(".vkstash-base-{}-{nanos}", std::process::id()));
         DirBuilder::new().mode(0o700).create(&path)?;

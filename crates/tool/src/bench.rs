@@ -29,8 +29,8 @@ pub(crate) fn main(args: &BenchArgs) -> Result<(), BenchError> {
     let mut bench = Bench::new(args)?;
     let first = bench.run(Arm::Without)?;
     // Fills the stash. A second one is served, and decides who is asked first from then on.
-    bench.run(Arm::Filled)?;
-    bench.run(Arm::Filled)?;
+    bench.run(Arm::Warm)?;
+    bench.run(Arm::Warm)?;
     let mut taken = [Vec::new(), Vec::new(), Vec::new()];
     let runs = usize::from(args.runs);
     for round in 0..runs {

@@ -162,7 +162,7 @@ pub unsafe extern "system" fn destroy_device(
         if found.allocator != unsafe { objects::allocator(callbacks) } {
             violation("vkDestroyDevice: the device was created with another allocator");
         }
-        let left = objects::sweep(found.handle);
+        let left = objects::take_left(found.handle);
         if !left.is_empty() {
             violation(format!("vkDestroyDevice: {} objects still live: {}", left.len(), left.join(", ")));
         }

@@ -232,7 +232,7 @@ pub fn remove(command: &str, device: u64, kind: &str, handle: u64, allocator: Al
 }
 
 /// Destroys all remaining objects of a device, and names them.
-pub fn sweep(device: u64) -> Vec<&'static str> {
+pub fn take_left(device: u64) -> Vec<&'static str> {
     let mut left = Vec::new();
     objects().retain(|_, object| {
         if object.device == device {

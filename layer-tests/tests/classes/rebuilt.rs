@@ -57,7 +57,7 @@ impl Records {
 }
 
 /// The pipelines that were made again so far.
-struct Again<'a> {
+struct Replay<'a> {
     rig: &'a Rig,
     records: &'a Records,
     modules: BTreeMap<Key, vk::ShaderModule>,
@@ -66,7 +66,7 @@ struct Again<'a> {
     pipelines: BTreeMap<Key, Result<(vk::Pipeline, LibraryTraits), String>>,
 }
 
-impl Device for Again<'_> {
+impl Device for Replay<'_> {
     fn module(&self, identity: &Key) -> Option<Source<'_>> {
         self.modules.get(identity).copied().map(Source::Module)
     }
@@ -98,7 +98,7 @@ impl Device for Again<'_> {
     }
 }
 
-impl Again<'_> {
+impl Replay<'_> {
     fn raw(&self) -> &ash::Device {
         &self.rig.device.raw
     }
@@ -222,7 +222,7 @@ fn rebuild(input: &Value) -> Value {
     let rig = Rig::on(&instance, Default::default());
     // What validation says of the device itself.
     let before = instance.messages();
-    let mut again = Again {
+    let mut again = Replay {
         rig: &rig,
         records: &records,
         modules: BTreeMap::new(),

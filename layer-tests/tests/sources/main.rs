@@ -7,3 +7,4 @@ mod imports;
 mod line_lengths;
 mod measurements;
 mod registry;
+mod words;

@@ -109,8 +109,8 @@ fn blocked_behind(ends: &Ends, pool: &Pool, owner: Owner, number: usize) -> mpsc
     let (release, released) = mpsc::channel::<()>();
     let ends = ends.clone();
     // Noted when it ends, so that an event in between finds nothing.
-    struct Late(Ends, usize, mpsc::Receiver<()>);
-    impl crate::background::pool::Task for Late {
+    struct Blocked(Ends, usize, mpsc::Receiver<()>);
+    impl crate::background::pool::Task for Blocked {
         fn name(&self) -> &'static str {
             "late"
         }
@@ -122,7 +122,7 @@ fn blocked_behind(ends: &Ends, pool: &Pool, owner: Owner, number: usize) -> mpsc
             self.0.push(self.1, Some(why));
         }
     }
-    pool.queue(owner, Box::new(Late(ends, number, released)));
+    pool.queue(owner, Box::new(Blocked(ends, number, released)));
     release
 }
 

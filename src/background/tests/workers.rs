@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use super::{Counter, Ends, PATIENCE, patient_pool, pool, pool_at, times, until};
 use crate::background::gate::{self, Gate, YIELDS_FOR};
+use crate::background::pauses;
 use crate::background::pool::{Cancelled, Pool, Producer, Times};
-use crate::background::spare;
 use vkstash_model::variables::Background;
 use vkstash_store::settings::BackgroundMode;
 
@@ -514,7 +514,7 @@ struct Lost {
 }
 
 /// Runs threads of a program beside workers, which compute in half of the stretches.
-fn beside(workers: usize, threads: usize, rounds: usize) -> Lost {
+fn lost_to_workers(workers: usize, threads: usize, rounds: usize) -> Lost {
     let pool =
         Pool::new(&Background { workers: Some(workers), ..Background::default() }, Arc::default(), times());
     let (ends, owner) = (Ends::default(), pool.new_owner());
@@ -525,7 +525,7 @@ fn beside(workers: usize, threads: usize, rounds: usize) -> Lost {
         let work = move || loop {
             match stretch.load(Ordering::Relaxed) {
                 now if now >= end => break,
-                now if ROUND[now % ROUND.len()] => match spare::pause() {
+                now if ROUND[now % ROUND.len()] => match pauses::pause() {
                     None => compute(),
                     Some(pause) => std::thread::sleep(pause),
                 },
@@ -576,7 +576,7 @@ fn percent(mut shares: Vec<f64>) -> String {
 fn what_busy_workers_get_beside_threads_that_compute() {
     let processors = std::thread::available_parallelism().unwrap().get();
     for (threads, workers) in [(1, 0), (1, 1), (1, 2), (processors, 0), (processors, 1), (processors, 2)] {
-        let Lost { work, speed } = beside(workers, threads, 40);
+        let Lost { work, speed } = lost_to_workers(workers, threads, 40);
         println!(
             "{threads} threads of the program, {workers} workers, {processors} processors: loses {} of its work, \
              {} of its work in a unit of processor time",

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use ash::vk;
 
-use crate::background::{gate, late, park};
+use crate::background::{driver_hits, gate, park};
 use crate::faults;
 use crate::guard::{contained, guard, keep_or_undo};
 use crate::loader::{self, Advanced, DeviceLink};
@@ -120,13 +120,13 @@ unsafe fn pass_through(
 }
 
 /// What was decided about a device that the driver has made.
-struct Made {
+struct Decisions {
     known: Arc<PhysicalDevice>,
     wanted: Wanted,
     enabled: Enabled,
 }
 
-impl Made {
+impl Decisions {
     /// Whether the program was promised what the driver lacks.
     fn emulates(&self) -> bool {
         self.wanted.identifiers == IdentifierMode::Emulated || self.known.emulates_cache_control
@@ -159,7 +159,7 @@ unsafe fn make(
     next: vk::PFN_vkCreateDevice,
     allocator: *const vk::AllocationCallbacks<'_>,
     device: *mut vk::Device,
-) -> (vk::Result, Option<Made>) {
+) -> (vk::Result, Option<Decisions>) {
     // SAFETY: `physical` is live, `info` and `allocator` are the program's, and `device` may be written (the
     // caller's # Safety section); `link` is that of this create info, already advanced.
     unsafe {
@@ -188,7 +188,7 @@ unsafe fn make(
             enabled = changed.apply(&tried, &known, &mut arena);
             result = next(physical, &changed.info, allocator, device);
         }
-        (result, (result == vk::Result::SUCCESS).then_some(Made { known, wanted, enabled }))
+        (result, (result == vk::Result::SUCCESS).then_some(Decisions { known, wanted, enabled }))
     }
 }
 
@@ -199,7 +199,7 @@ unsafe fn register(
     link: &DeviceLink,
     instance: Arc<Instance>,
     info: &vk::DeviceCreateInfo<'_>,
-    Made { known, wanted, enabled }: Made,
+    Decisions { known, wanted, enabled }: Decisions,
     calls_back: bool,
 ) {
     let next = link.get_device_proc_addr;
@@ -222,7 +222,7 @@ unsafe fn register(
         live_devices::insert(handle, Entry::Active(device.clone()));
         // If these fail, the device stays registered: vkDestroyDevice waits for workers only where it is.
         contained("background work", || park::start(&device));
-        contained("background work", || late::start(&device));
+        contained("background work", || driver_hits::start(&device));
         contained("the look for a driver update", || update::consider(&device));
         contained("what is done at the end", || finish::follow(&device));
     }
@@ -274,7 +274,7 @@ pub unsafe extern "system" fn destroy_device(
             // reference to the stash, which the instance keeps (contract 1.11).
             // SAFETY: the device is alive, and the program has destroyed its pipelines
             // (VUID-vkDestroyDevice-device-05137).
-            let leave = || unsafe { late::leave(&device) & park::leave(&device) };
+            let leave = || unsafe { driver_hits::leave(&device) & park::leave(&device) };
             if !guard(command, leave, || false) {
                 // A worker uses both, or it is not known that none does.
                 device.instance().keep();

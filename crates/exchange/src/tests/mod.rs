@@ -28,7 +28,8 @@ use vkstash_store::part::open::Part;
 use vkstash_store::stash::inspect::list_applications;
 use vkstash_store::stash::open::Stash;
 
-const PORTABLE: [Kind; 5] = [Kind::Module, Kind::Layout, Kind::RenderPass, Kind::Recipe, Kind::Setup];
+const PORTABLE: [Kind; 5] =
+    [Kind::Module, Kind::Layout, Kind::RenderPass, Kind::Recipe, Kind::DeviceConfiguration];
 
 fn root() -> TempDir {
     tempfile::tempdir().unwrap()
@@ -77,7 +78,11 @@ fn fill(root: &Path, app: &AppName) {
             put(portable, kind, &(digest(tag, &payload), payload));
         }
     }
-    put(portable, Kind::Setup, &(digest(key::DEVICE_CONFIGURATION, b"setup"), b"setup".to_vec()));
+    put(
+        portable,
+        Kind::DeviceConfiguration,
+        &(digest(key::DEVICE_CONFIGURATION, b"setup"), b"setup".to_vec()),
+    );
     let device = stash.device(&header()).unwrap();
     for (number, recipe) in recipes().into_iter().enumerate() {
         put(portable, Kind::Recipe, &recipe);

@@ -13,7 +13,7 @@ use vkstash_store::disk::home::Home;
 use vkstash_store::disk::ops;
 
 use crate::description::Place;
-use crate::disk::index::Look;
+use crate::disk::index::Lookup;
 use crate::disk::names::{self, Names};
 use crate::disk::open::{self, Opened, Wanted};
 use crate::disk::rewrite;
@@ -21,7 +21,7 @@ use crate::disk::state::{self, Found, State};
 use crate::disk::values::Values;
 use crate::error::Error;
 use crate::format::{self, Bad, HEAD, Identity, MARK, MOST_BLOCKS, Slot};
-use crate::locks::{self, Byte, Held, Kind};
+use crate::locks::{self, Byte, Kind, LockGuard};
 use crate::patience;
 use crate::pin;
 use crate::scratch;
@@ -152,10 +152,10 @@ impl Files {
     fn look(&self, mut state: Arc<State>, hash: u64) -> Result<(Arc<State>, Option<format::Place>), Error> {
         for _ in 0..ROUNDS {
             match state.index.look(hash) {
-                Ok(Look::At(_, place)) => return Ok((state, Some(place))),
-                Ok(Look::Nowhere(_)) => return Ok((state, None)),
+                Ok(Lookup::At(_, place)) => return Ok((state, Some(place))),
+                Ok(Lookup::Nowhere(_)) => return Ok((state, None)),
                 // An index that was replaced is empty.
-                Ok(Look::Damaged) | Err(Error::Damaged(_)) => match self.newer(&state)? {
+                Ok(Lookup::Damaged) | Err(Error::Damaged(_)) => match self.newer(&state)? {
                     Some(newer) => state = newer,
                     None => state = self.repair(&state)?,
                 },
@@ -195,12 +195,12 @@ impl Files {
         }
     }
 
-    fn wait(&self, byte: Byte) -> Result<Option<Held<'_>>, Error> {
+    fn wait(&self, byte: Byte) -> Result<Option<LockGuard<'_>>, Error> {
         let patience = match byte {
             Byte::Opening => patience::opening(self.cache),
             Byte::Writing | Byte::Open => patience::writing(self.cache),
         };
-        Ok(Held::wait(&self.lock, byte, patience)?)
+        Ok(LockGuard::wait(&self.lock, byte, patience)?)
     }
 
     /// Runs `body` while no other process changes the files.
@@ -298,19 +298,19 @@ impl Files {
             let quiet = Quiet::begin()?;
             for _ in 0..ROUNDS {
                 let (at, stored) = match state.index.look(hash) {
-                    Ok(Look::Nowhere(Some(free))) => (free, Stored::New),
-                    Ok(Look::Nowhere(None)) => {
+                    Ok(Lookup::Nowhere(Some(free))) => (free, Stored::New),
+                    Ok(Lookup::Nowhere(None)) => {
                         if state.index.blocks() >= MOST_BLOCKS {
                             return Err(Error::CacheFull);
                         }
                         state = self.write_index(&state, state.index.blocks() * 2)?;
                         continue;
                     }
-                    Ok(Look::At(at, place)) => {
+                    Ok(Lookup::At(at, place)) => {
                         self.judge(&state, place, hash, key)?;
                         (at, Stored::Replaced)
                     }
-                    Ok(Look::Damaged) | Err(Error::Damaged(_)) => {
+                    Ok(Lookup::Damaged) | Err(Error::Damaged(_)) => {
                         state = self.newer_or_written(&state)?;
                         continue;
                     }

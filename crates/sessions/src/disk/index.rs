@@ -111,7 +111,7 @@ pub(crate) struct Position {
 }
 
 /// What a search in the file has found.
-pub(crate) enum Look {
+pub(crate) enum Lookup {
     /// The slot of the hash.
     At(Position, Place),
     /// No slot has the hash. The first empty one, unless all blocks are full.
@@ -177,13 +177,13 @@ impl Index {
     }
 
     /// Searches the hash in the file, and remembers the blocks that were read.
-    pub(crate) fn look(&self, hash: u64) -> Result<Look, Error> {
+    pub(crate) fn look(&self, hash: u64) -> Result<Lookup, Error> {
         let mut damaged = false;
         let mut free = None;
         for block in self.probes(hash) {
             let remembered = self.read(block, hash)?;
             if let Some((slot, found)) = remembered.position(hash) {
-                return Ok(Look::At(Position { block, slot }, found.place));
+                return Ok(Lookup::At(Position { block, slot }, found.place));
             }
             for slot in 0..SLOTS {
                 match remembered.content(slot) {
@@ -199,7 +199,7 @@ impl Index {
                 break;
             }
         }
-        Ok(if damaged { Look::Damaged } else { Look::Nowhere(free) })
+        Ok(if damaged { Lookup::Damaged } else { Lookup::Nowhere(free) })
     }
 
     /// Reads a block; several times if a slot is damaged, unless another one has the hash.

@@ -14,7 +14,7 @@ use crate::disk::state::{self, Found, IndexFile, State, ValueFile};
 use crate::disk::values::Values;
 use crate::error::{Error, Other, Reason};
 use crate::format::{Bad, FIRST_BLOCKS, Identity, MARK, VALUE_HEADER, hash, value_header};
-use crate::locks::{self, Byte, Held, Kind};
+use crate::locks::{self, Byte, Kind, LockGuard};
 use crate::patience;
 
 /// How often the lock file is opened again because another process has deleted it.
@@ -73,7 +73,7 @@ pub(crate) fn open_behind(
 ) -> Result<Option<Opened>, Error> {
     let &Wanted { folder, names, .. } = wanted;
     let cache = cache_hash(folder, names)?;
-    let Some(opening) = Held::wait(&lock, Byte::Opening, patience::opening(cache))? else {
+    let Some(opening) = LockGuard::wait(&lock, Byte::Opening, patience::opening(cache))? else {
         return Err(Error::NotCurrentlyAvailable("another process is opening the cache"));
     };
     if !names::is_named(folder, &names.lock, &lock) {
@@ -134,7 +134,7 @@ impl Opening<'_> {
             None => {
                 // Another process may be replacing the files at this moment.
                 let patience = patience::writing(self.cache);
-                let writing = Held::wait(self.lock, Byte::Writing, patience)?;
+                let writing = LockGuard::wait(self.lock, Byte::Writing, patience)?;
                 let writing = writing.ok_or(Error::NotCurrentlyAvailable("another process is writing"))?;
                 self.look(Some(&writing))?.ok_or(Error::Damaged("the files"))
             }
@@ -179,7 +179,7 @@ impl Opening<'_> {
     }
 
     /// Opens the files, and repairs them if they are damaged. None: they are, and `writing` is not locked.
-    fn look(&self, writing: Option<&Held<'_>>) -> Result<Option<State>, Error> {
+    fn look(&self, writing: Option<&LockGuard<'_>>) -> Result<Option<State>, Error> {
         let (index, values) = (self.find_index()?, self.find_values()?);
         self.check(&index, &values)?;
         let of_index = if let Found::Good(index) = &index { Some(index.identity) } else { None };

@@ -73,7 +73,7 @@ pub fn ftruncate(fd: impl AsFd, length: u64) -> Result<(), Errno> {
 
 /// Runs code that may write, whose outcome is unknown here.
 pub fn silenced(body: impl FnOnce()) {
-    let Ok(held) = Held::hold() else { return };
+    let Ok(held) = SignalBlock::hold() else { return };
     body();
     for signal in [libc::SIGPIPE, libc::SIGXFSZ] {
         // A signal that was pending before belongs to the program. Taken from the process, it would be put back to this
@@ -90,7 +90,7 @@ fn quietly<T>(write: impl FnOnce() -> Result<T, Errno>) -> Result<T, Errno> {
 
 /// Several writes of one thread, for which the signals are blocked once, until this is dropped.
 pub struct Quiet {
-    held: Held,
+    held: SignalBlock,
     /// The signals are those of the thread.
     _thread: PhantomData<*const ()>,
 }
@@ -98,7 +98,7 @@ pub struct Quiet {
 impl Quiet {
     /// Blocks the signals on this thread.
     pub fn begin() -> Result<Quiet, Errno> {
-        Ok(Quiet { held: Held::hold()?, _thread: PhantomData })
+        Ok(Quiet { held: SignalBlock::hold()?, _thread: PhantomData })
     }
 
     /// [`pwrite()`].
@@ -119,15 +119,15 @@ impl Quiet {
 }
 
 /// Blocks the signals of a write on this thread until it is dropped.
-struct Held {
+struct SignalBlock {
     /// The thread's mask before.
     mask: libc::sigset_t,
     /// Signals that the program had blocked and pending.
     pending: libc::sigset_t,
 }
 
-impl Held {
-    fn hold() -> Result<Held, Errno> {
+impl SignalBlock {
+    fn hold() -> Result<SignalBlock, Errno> {
         let raised = set(&RAISED);
         let mut mask = set(&[]);
         // SAFETY: both sets are on this stack and initialised.
@@ -135,7 +135,7 @@ impl Held {
         if error != 0 {
             return Err(Errno::from_raw_os_error(error));
         }
-        let mut held = Held { mask, pending: set(&[]) };
+        let mut held = SignalBlock { mask, pending: set(&[]) };
         // A signal that was not blocked cannot have been pending.
         if RAISED.iter().any(|&signal| has(&held.mask, signal)) {
             held.pending = pending();
@@ -174,7 +174,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for SignalBlock {
     fn drop(&mut self) {
         // SAFETY: `self.mask` is the mask that pthread_sigmask wrote when this value was made.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.mask, std::ptr::null_mut()) };

@@ -38,7 +38,7 @@ impl Class {
             Kind::Recipe | Kind::Use | Kind::IdentifierPair | Kind::Verified | Kind::Cost | Kind::Found => {
                 Class::Description
             }
-            Kind::Layout | Kind::RenderPass | Kind::Setup | Kind::Estimates => Class::Shared,
+            Kind::Layout | Kind::RenderPass | Kind::DeviceConfiguration | Kind::Estimates => Class::Shared,
             Kind::CrashCount | Kind::Failed => Class::Warning,
         }
     }

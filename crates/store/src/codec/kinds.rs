@@ -13,7 +13,9 @@ use crate::format::record::Kind;
 pub fn encode(kind: Kind, payload: &[u8], out: &mut Vec<u8>) -> Codec {
     match kind {
         Kind::Module => encode_module(payload, out),
-        Kind::Layout | Kind::RenderPass | Kind::Recipe | Kind::Setup => encode_recipe(payload, out),
+        Kind::Layout | Kind::RenderPass | Kind::Recipe | Kind::DeviceConfiguration => {
+            encode_recipe(payload, out)
+        }
         Kind::Use
         | Kind::Artifact
         | Kind::IdentifierPair

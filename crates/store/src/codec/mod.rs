@@ -5,7 +5,7 @@
 //! | `kinds` | which kinds of records are compressed, and how |
 //! | `module` | the codec of a module's payload |
 //! | `plain` | uncompressed payloads |
-//! | `recipe` | the codec of recipes, layouts, render passes and setups |
+//! | `recipe` | the codec of recipes, layouts, render passes and device configurations |
 //! | `dictionary` | the dictionary of recipes (`recipes.dict`) and its frame headers |
 //! | `decode` | decoding |
 //! | `spirv` | the filter that rearranges SPIR-V for zstd |

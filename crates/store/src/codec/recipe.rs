@@ -1,4 +1,4 @@
-//! The codec of recipes, layouts, render passes and setups. These have a few hundred bytes, too few for zstd to learn
+//! The codec of recipes, layouts, render passes and device configurations. These have a few hundred bytes, too few for zstd to learn
 //! from, so it starts with a dictionary of what the recipes of many programs have in common. Only the content of one
 //! block is stored; the decoder restores the headers before it.
 

@@ -61,9 +61,9 @@ pub(crate) enum Plan {
     /// No operation fails; those of one kind are counted.
     Counted { op: Op },
     /// No operation fails; those of one kind wait until the plan ends.
-    Held { op: Op },
+    Block { op: Op },
     /// No operation fails; the first of one kind waits until the plan ends.
-    HeldOnce { op: Op },
+    BlockOnce { op: Op },
     /// Locks of files as Linux has them on NFSv4: an exclusive one needs a descriptor that can write, a shared one
     /// needs one that can read.
     NfsLocks,
@@ -119,9 +119,9 @@ pub(crate) fn next(op: Op) -> Option<Fault> {
     let mut locked = lock(&STATE);
     let state = locked.as_mut()?;
     let fault = match state.plan {
-        Plan::Held { op: held } | Plan::HeldOnce { op: held } => {
+        Plan::Block { op: held } | Plan::BlockOnce { op: held } => {
             state.calls += u64::from(held == op);
-            let holds = held == op && (state.calls == 1 || matches!(state.plan, Plan::Held { .. }));
+            let holds = held == op && (state.calls == 1 || matches!(state.plan, Plan::Block { .. }));
             drop(locked);
             while holds && ACTIVE.load(Ordering::SeqCst) {
                 std::thread::sleep(Duration::from_millis(1));

@@ -22,7 +22,7 @@ pub enum Kind {
     /// An encoded recipe, by its key. Portable part.
     Recipe = 4,
     /// What is needed to create an equal device, by its digest. Portable part.
-    Setup = 5,
+    DeviceConfiguration = 5,
     /// The first use of a key in one run. Portable part.
     Use = 6,
     /// What a driver made of a recipe, by the recipe's key. Device part.
@@ -54,7 +54,7 @@ impl Kind {
         Kind::Layout,
         Kind::RenderPass,
         Kind::Recipe,
-        Kind::Setup,
+        Kind::DeviceConfiguration,
         Kind::Use,
         Kind::Artifact,
         Kind::IdentifierPair,
@@ -74,7 +74,7 @@ impl Kind {
             Kind::Layout => "layout",
             Kind::RenderPass => "render_pass",
             Kind::Recipe => "recipe",
-            Kind::Setup => "setup",
+            Kind::DeviceConfiguration => "device_configuration",
             Kind::Use => "use",
             Kind::Artifact => "artifact",
             Kind::IdentifierPair => "identifier_pair",
@@ -100,7 +100,7 @@ impl Kind {
             Kind::Layout => 1,
             Kind::RenderPass => 2,
             Kind::Recipe => 3,
-            Kind::Setup => 4,
+            Kind::DeviceConfiguration => 4,
             Kind::Use => 5,
             Kind::Artifact => 6,
             Kind::IdentifierPair => 7,

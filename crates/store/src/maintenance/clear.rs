@@ -86,7 +86,7 @@ pub fn clear(root: &Path, application: Option<&str>, kinds: CacheKinds) -> Resul
 /// The records of these kinds, by hash.
 fn records(part: &PartFolder, kinds: &[Kind]) -> HashMap<u64, Cause> {
     let Some(identity) = part.identity(&|| false) else { return HashMap::new() };
-    let contents = PartContents::again(&part.folder, identity, &Default::default(), &|| false);
+    let contents = PartContents::read_again(&part.folder, identity, &Default::default(), &|| false);
     let of = |contents: &PartContents| {
         let live = kinds.iter().flat_map(|&kind| contents.of_kind(kind));
         live.map(|live| (live.row.hash, Cause::Cleared)).collect()

@@ -66,7 +66,7 @@ impl PartContents {
     }
 
     /// The contents now, without records that are known to be damaged.
-    pub(crate) fn again(
+    pub(crate) fn read_again(
         folder: &Arc<Folder>,
         identity: PartIdentity,
         lost: &Lost,

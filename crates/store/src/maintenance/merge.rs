@@ -93,7 +93,7 @@ impl Job<'_> {
         };
         let mut merged_all = false;
         for _ in 0..ROUNDS {
-            let Some(contents) = PartContents::again(folder, identity.clone(), &lost, self.interrupted)
+            let Some(contents) = PartContents::read_again(folder, identity.clone(), &lost, self.interrupted)
             else {
                 break;
             };

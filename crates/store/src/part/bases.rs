@@ -21,7 +21,7 @@ fn counts(kind: Kind) -> bool {
         | Kind::Layout
         | Kind::RenderPass
         | Kind::Recipe
-        | Kind::Setup
+        | Kind::DeviceConfiguration
         | Kind::Artifact
         | Kind::Same
         | Kind::IdentifierPair

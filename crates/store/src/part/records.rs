@@ -387,7 +387,7 @@ impl Part {
             | Kind::Layout
             | Kind::RenderPass
             | Kind::Recipe
-            | Kind::Setup
+            | Kind::DeviceConfiguration
             | Kind::Verified
             | Kind::Same
             | Kind::Cost

@@ -5,7 +5,7 @@
 //! | `open` | the stash as the layer and the tool hold it |
 //! | `writer` | the thread that writes records and reports |
 //! | `duplicates` | artifacts whose data was written before |
-//! | `held` | records that wait until their part is read |
+//! | `waiting` | records that wait until their part is read |
 //! | `own_report` | the report of this process |
 //! | `background_mode` | what the settings say of background work |
 //! | `helper` | the thread for work that takes long |
@@ -20,7 +20,6 @@
 pub(crate) mod background_mode;
 pub mod browse;
 pub(crate) mod duplicates;
-pub(crate) mod held;
 pub(crate) mod helper;
 pub mod inspect;
 pub mod one_file;
@@ -30,4 +29,5 @@ pub(crate) mod schedule;
 pub mod siblings;
 pub mod strict;
 pub mod transfer;
+pub(crate) mod waiting;
 pub(crate) mod writer;

@@ -18,11 +18,11 @@ use crate::part::open::Part;
 use crate::part::open::{Pending, Shared, Use};
 use crate::segment::append::{Appender, Item};
 use crate::stash::duplicates::Duplicates;
-use crate::stash::held::Held;
 use crate::stash::helper;
 use crate::stash::helper::Job;
 use crate::stash::own_report::Runs;
 use crate::stash::schedule::{Schedule, Space};
+use crate::stash::waiting::WaitingRecords;
 
 /// Time between two looks at the queues while records come in.
 const BUSY: Duration = Duration::from_millis(50);
@@ -127,7 +127,7 @@ struct Writer {
     /// The segments that this process writes, by part.
     appenders: HashMap<String, Appender>,
     duplicates: Duplicates,
-    held: Held,
+    held: WaitingRecords,
     /// Keys whose first use in this run is written.
     used: HashSet<Key>,
     /// The report has changed since it was written.
@@ -154,7 +154,7 @@ impl Writer {
             schedule,
             appenders: HashMap::new(),
             duplicates: Duplicates::default(),
-            held: Held::default(),
+            held: WaitingRecords::default(),
             used: HashSet::new(),
             report_due: true,
             reported: None,

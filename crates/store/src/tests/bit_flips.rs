@@ -104,7 +104,7 @@ struct Sum {
 }
 
 /// Flips 64 bits and reads everything; only records that were hit may be missing.
-fn harm(built: &Built, zone: Zone, seed: u64, root: &Path, file: &Path, sum: &mut Sum) {
+fn damage(built: &Built, zone: Zone, seed: u64, root: &Path, file: &Path, sum: &mut Sum) {
     let places = places(built, zone);
     let mut numbers = Numbers(seed);
     let mut bytes = built.bytes.clone();
@@ -162,8 +162,8 @@ fn harm_with_every_seed(zone: Zone) {
     let mut sums = [Sum::default(), Sum::default()];
     let first = first_seed();
     for seed in first..first + seeds(200) {
-        harm(&sealed, zone, seed, root.path(), &file, &mut sums[0]);
-        harm(&unsealed, zone, seed, root.path(), &file, &mut sums[1]);
+        damage(&sealed, zone, seed, root.path(), &file, &mut sums[0]);
+        damage(&unsealed, zone, seed, root.path(), &file, &mut sums[1]);
     }
     println!("{zone:?}: sealed {:?}, unsealed {:?}", sums[0], sums[1]);
     match zone {

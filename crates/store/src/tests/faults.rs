@@ -204,7 +204,7 @@ fn check(root: &Path, safe: &[Record]) {
         assert_eq!(read(&stash, safe), safe.len(), "in round {round}: {:?}", stash.report());
         assert_eq!(stash.report().damaged_records, 0, "in round {round}: {:?}", stash.report());
         if round == 1 {
-            put_all(stash.portable(), Kind::Setup, 0..2);
+            put_all(stash.portable(), Kind::DeviceConfiguration, 0..2);
         }
         drop(stash);
         maintenance::run(root, |_, _| {}).unwrap();

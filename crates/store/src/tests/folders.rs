@@ -172,10 +172,10 @@ fn a_read_only_stash_serves_what_it_has_and_counts_what_it_drops() {
         let device = stash.device(&header()).unwrap();
         for part in [stash.portable(), &device] {
             // The queue takes the first record, because nothing was written yet.
-            assert!(part.put(Kind::Setup, &key(7), payload(7)));
+            assert!(part.put(Kind::DeviceConfiguration, &key(7), payload(7)));
             stash.flush(LONG);
-            assert!(!part.put(Kind::Setup, &key(8), payload(8)));
-            assert!(!part.contains(Kind::Setup, &key(7)));
+            assert!(!part.put(Kind::DeviceConfiguration, &key(8), payload(8)));
+            assert!(!part.contains(Kind::DeviceConfiguration, &key(7)));
         }
         let report = stash.report();
         assert_eq!((report.dropped, report.written_records), (4, 0), "{report:?}");
@@ -335,7 +335,7 @@ fn no_file_of_the_stash_is_ever_mapped() {
 #[test]
 fn a_file_that_is_cut_emptied_replaced_or_overwritten_while_it_is_open_is_a_miss() {
     type Harm = fn(&Path);
-    let harms: [(&str, Harm); 5] = [
+    let changes: [(&str, Harm); 5] = [
         ("cut", |path| fs::File::options().write(true).open(path).unwrap().set_len(3000).unwrap()),
         ("emptied", |path| fs::write(path, []).unwrap()),
         ("overwritten", |path| {
@@ -355,7 +355,7 @@ fn a_file_that_is_cut_emptied_replaced_or_overwritten_while_it_is_open_is_a_miss
                 .unwrap();
         }),
     ];
-    for (what, harm) in harms {
+    for (what, change) in changes {
         for sealed in [true, false] {
             let root = root();
             // The file is sealed, or its writer still appends to it.
@@ -370,7 +370,7 @@ fn a_file_that_is_cut_emptied_replaced_or_overwritten_while_it_is_open_is_a_miss
             }
             let stash = open(root.path());
             assert_eq!(count_good(stash.portable(), Kind::Recipe, 0..2), 2);
-            harm(&segments(root.path())[0]);
+            change(&segments(root.path())[0]);
             let good = count_good(stash.portable(), Kind::Recipe, 0..200);
             assert!(good < 200 || what.starts_with("replaced"), "{what}, sealed: {sealed}");
             put_all(stash.portable(), Kind::Recipe, 0..200);

@@ -270,7 +270,7 @@ fn end_on_a_disk_that_stands_still(op: Op, before: Option<u64>, more: bool, end:
     }
     let (first, count) = (before.unwrap_or(0), if more { COUNT } else { 0 });
     // First, because the writer may be faster than this thread.
-    faults::begin(Plan::Held { op });
+    faults::begin(Plan::Block { op });
     put_all(stash.portable(), Kind::Recipe, first..first + count);
     (first..first + count).for_each(|number| stash.note_use(Kind::Recipe, &key(number)));
     drop(device);

@@ -88,7 +88,7 @@ fn a_report_delayed_by_the_disk_replaces_no_later_one() {
             stash.touch();
             stash
         };
-        faults::begin(Plan::HeldOnce { op: Op::Rename });
+        faults::begin(Plan::BlockOnce { op: Op::Rename });
         let first = open();
         await_that("its report is on the way", faults::has_held);
         drop(first);

@@ -35,14 +35,14 @@ fn the_newest_record_of_a_key_counts() {
         let stash = open(root.path());
         let part = stash.portable();
         for value in [round * 2, round * 2 + 1] {
-            assert!(part.put(Kind::Setup, &key(1), Box::new([value])));
+            assert!(part.put(Kind::DeviceConfiguration, &key(1), Box::new([value])));
         }
         drop(stash);
         let stash = open(root.path());
         let mut buffer = Vec::new();
-        assert!(stash.portable().read(Kind::Setup, &key(1), &mut buffer));
+        assert!(stash.portable().read(Kind::DeviceConfiguration, &key(1), &mut buffer));
         assert_eq!(buffer, [round * 2 + 1]);
-        assert_eq!(stash.portable().len(Kind::Setup), 1);
+        assert_eq!(stash.portable().len(Kind::DeviceConfiguration), 1);
     }
 }
 
@@ -65,10 +65,10 @@ fn kinds_with_the_same_key_are_kept_apart() {
 fn an_empty_payload_is_a_record_too() {
     let root = root();
     let stash = open(root.path());
-    assert!(stash.portable().put(Kind::Setup, &key(1), Box::new([])));
+    assert!(stash.portable().put(Kind::DeviceConfiguration, &key(1), Box::new([])));
     drop(stash);
     let mut buffer = vec![1];
-    assert!(open(root.path()).portable().read(Kind::Setup, &key(1), &mut buffer));
+    assert!(open(root.path()).portable().read(Kind::DeviceConfiguration, &key(1), &mut buffer));
     assert!(buffer.is_empty());
 }
 

@@ -19,7 +19,7 @@ use crate::tests::*;
 /// The limits of a program, but with no limit at its end.
 const PROGRAM: WaitLimits = WaitLimits { end: LONG, helper: LONG, ..WaitLimits::PROGRAM };
 
-const KINDS: [Kind; 4] = [Kind::Module, Kind::Recipe, Kind::Layout, Kind::Setup];
+const KINDS: [Kind; 4] = [Kind::Module, Kind::Recipe, Kind::Layout, Kind::DeviceConfiguration];
 
 /// What a run of a program records: the same in each, and one thing of its own.
 fn record(stash: &Stash, run: u64) {
@@ -317,7 +317,7 @@ fn a_programs_thread_asks_nothing_of_the_disk_for_its_first_unverified_artifact(
             let device = stash.device(&header()).unwrap();
             await_that("it is read", || !device.is_incomplete());
             // The thread that makes the guard file waits inside the disk.
-            faults::begin(Plan::Held { op });
+            faults::begin(Plan::Block { op });
             assert!(
                 !is_granted(&device, &artifact),
                 "{op:?}: a process that died of it would leave no trace"

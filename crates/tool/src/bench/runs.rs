@@ -27,11 +27,11 @@ pub(super) enum Arm {
     /// With a new stash.
     Empty,
     /// With a stash that earlier runs have filled.
-    Filled,
+    Warm,
 }
 
 impl Arm {
-    pub(super) const ALL: [Arm; 3] = [Arm::Without, Arm::Empty, Arm::Filled];
+    pub(super) const ALL: [Arm; 3] = [Arm::Without, Arm::Empty, Arm::Warm];
 }
 
 /// What a run took, and what it did.
@@ -112,7 +112,7 @@ impl Bench<'_> {
                 None
             }
             Arm::Empty => Some(own("stash")),
-            Arm::Filled => Some(self.scratch.path().join("stash")),
+            Arm::Warm => Some(self.scratch.path().join("stash")),
         };
         if let Some(stash) = &stash {
             environment::enable(&mut command, &folder);

@@ -253,8 +253,8 @@ impl<'a> Crew<'a> {
         let planned = &self.applications[self.groups[group].application];
         match Child::start(self.launch, &planned.name.folder, &self.sender, self.marks) {
             Ok(mut child) => {
-                let Group { device, setup, .. } = &self.groups[group];
-                child.send(&format!("open {device} {}", hex::encode(setup)));
+                let Group { device, configuration, .. } = &self.groups[group];
+                child.send(&format!("open {device} {}", hex::encode(configuration)));
                 self.slots.push(Slot {
                     mark: self.marks,
                     child,

@@ -34,7 +34,7 @@ pub(crate) struct Group {
     /// The device's name.
     pub(crate) device_name: String,
     /// The recorded device that is made again.
-    pub(crate) setup: Key,
+    pub(crate) configuration: Key,
     /// What the artifacts will be bound to.
     pub(crate) header: DeviceHeader,
     /// What is to be made: the most recently used first, but long ones early enough (`order`).
@@ -55,12 +55,12 @@ pub(crate) struct Group {
 
 impl Group {
     /// A group with nothing to do yet.
-    fn new(application: usize, physical: &Physical, setup: Key, header: DeviceHeader) -> Group {
+    fn new(application: usize, physical: &Physical, configuration: Key, header: DeviceHeader) -> Group {
         Group {
             application,
             device: physical.index,
             device_name: physical.name.clone(),
-            setup,
+            configuration,
             header,
             tasks: VecDeque::new(),
             checks: VecDeque::new(),
@@ -183,7 +183,7 @@ impl<'a> Recipes<'a> {
 /// A recorded device, made on a present one.
 struct Candidate<'a> {
     header: DeviceHeader,
-    setup: Key,
+    configuration: Key,
     /// The recipes that were compiled for such a device.
     owned: HashSet<&'a Key>,
 }
@@ -286,7 +286,7 @@ struct Survey<'a> {
     /// The device parts of its stash.
     parts: Vec<OldPart>,
     /// The recorded devices.
-    setups: Vec<Setup>,
+    configurations: Vec<DeviceConfiguration>,
     /// The application was used on a device of this machine.
     known_here: bool,
     /// Recipes that were compiled on some device of this machine, so that the others need not have them.
@@ -307,7 +307,7 @@ impl<'a> Application<'a> {
     fn groups(&self, worker: &mut Asked, used: Option<&BTreeSet<(u32, u32)>>) -> Result<Groups, AskError> {
         let mut found = Groups::default();
         let present = physical_devices(worker)?;
-        let setups = recorded_setups(worker)?;
+        let configurations = recorded_configurations(worker)?;
         let parts = self.device_parts(&mut found.problems);
         let own = used_in(parts.iter().map(|old| &old.header));
         // An application that was imported was used on no device of this machine yet; the other applications were.
@@ -321,7 +321,7 @@ impl<'a> Application<'a> {
                 None => found.problems.push(no_device(&present)),
             }
         }
-        if setups.is_empty() {
+        if configurations.is_empty() {
             found.problems.push(
                 "no device is recorded that a program has created, and none can be made like it".to_owned(),
             );
@@ -333,7 +333,7 @@ impl<'a> Application<'a> {
                 .push(format!("what {other}-bit programs used is made by a {other}-bit vkstash only"));
         }
         let owned_by_one = self.made_on_one_of(&present, &parts);
-        let survey = Survey { parts, setups, known_here, owned_by_one };
+        let survey = Survey { parts, configurations, known_here, owned_by_one };
         let mut lengths = Lengths::new(self.stash.portable());
         for physical in devices {
             let candidates = self.candidates(worker, physical, &survey, &mut found);
@@ -378,7 +378,7 @@ impl<'a> Application<'a> {
         found: &mut Groups,
     ) -> Vec<Candidate<'a>> {
         let mut candidates: Vec<Candidate<'a>> = Vec::new();
-        for Setup { key, features } in &survey.setups {
+        for DeviceConfiguration { key, features } in &survey.configurations {
             let header = match self.opened(worker, physical, key) {
                 Ok(header) => header,
                 Err(error) => {
@@ -400,7 +400,7 @@ impl<'a> Application<'a> {
             // Two recorded devices may differ in what the driver does not have any more.
             match candidates.iter_mut().find(|known| known.header == header) {
                 Some(known) => known.owned.extend(owned),
-                None => candidates.push(Candidate { header, setup: *key, owned: owned.collect() }),
+                None => candidates.push(Candidate { header, configuration: *key, owned: owned.collect() }),
             }
         }
         // Stable sorting leaves those of which nothing is known in the order of their records, the newest first.
@@ -413,8 +413,8 @@ impl<'a> Application<'a> {
 
     /// The header of a device that is made like a recorded one. If the worker dies of that, the next question gets
     /// another.
-    fn opened(&self, worker: &mut Asked, physical: &Physical, setup: &Key) -> Result<DeviceHeader, AskError> {
-        let answer = worker.ask(&format!("open {} {}", physical.index, hex::encode(setup)), "opened");
+    fn opened(&self, worker: &mut Asked, physical: &Physical, configuration: &Key) -> Result<DeviceHeader, AskError> {
+        let answer = worker.ask(&format!("open {} {}", physical.index, hex::encode(configuration)), "opened");
         if matches!(answer, Err(AskError::Died(_) | AskError::Hung(_))) {
             *worker = Asked::start(self.launch, &self.info.folder, self.limits.timeout)?;
         }
@@ -433,14 +433,14 @@ impl<'a> Application<'a> {
         survey: &Survey<'_>,
         lengths: &mut Lengths,
     ) -> Group {
-        let Candidate { header, setup, owned } = candidate;
+        let Candidate { header, configuration, owned } = candidate;
         let parts = &survey.parts;
         let current = parts.iter().find(|old| old.header == *header).map(|old| &*old.part);
         // The present driver's part first, then other versions of it, then whatever there is.
         let of_device = parts.iter().filter(|old| same_device(&old.header, header));
         let others = parts.iter().filter(|old| !same_device(&old.header, header));
         let sources: Vec<&Part> = of_device.chain(others).map(|old| &*old.part).collect();
-        let mut group = Group::new(self.number, physical, *setup, header.clone());
+        let mut group = Group::new(self.number, physical, *configuration, header.clone());
         let (mut tasks, mut costs) = (Vec::new(), Vec::new());
         for key in self.recipes.keys {
             let is_owned = owned.contains(key);
@@ -457,7 +457,7 @@ impl<'a> Application<'a> {
                 Standing::Quarantined => group.quarantined_before += 1,
                 Standing::Failed => group.failed_before += 1,
                 Standing::NotKept => group.not_kept_before += 1,
-                Standing::Lacking => {
+                Standing::Missing => {
                     group.changed |= is_owned;
                     costs.push(order::recorded_cost(sources.iter().copied(), key));
                     tasks.push(task);
@@ -484,13 +484,13 @@ enum Standing {
     /// Nothing: its caches keep nothing of the pipeline.
     NotKept,
     /// Nothing yet.
-    Lacking,
+    Missing,
 }
 
 impl Standing {
     /// By the part of that driver, if there is one.
     fn of(key: &Key, part: Option<&Part>) -> Standing {
-        let Some(part) = part else { return Standing::Lacking };
+        let Some(part) = part else { return Standing::Missing };
         let mut payload = Vec::new();
         if part.read(Kind::Artifact, key, &mut payload) {
             return if part.crash_count(key) >= CRASH_LIMIT {
@@ -509,30 +509,30 @@ impl Standing {
         match payload.first().filter(|_| has_failed) {
             Some(1) => Standing::Failed,
             Some(2..=4) => Standing::Quarantined,
-            _ => Standing::Lacking,
+            _ => Standing::Missing,
         }
     }
 }
 
 /// A recorded device.
-struct Setup {
+struct DeviceConfiguration {
     key: Key,
     /// The digest of its features.
     features: [u8; 32],
 }
 
 /// The newest recorded device of each digest of features, the newest first.
-fn recorded_setups(worker: &mut Asked) -> Result<Vec<Setup>, AskError> {
-    let mut setups: Vec<Setup> = Vec::new();
-    for line in worker.ask("setups", "end")?.iter().rev() {
+fn recorded_configurations(worker: &mut Asked) -> Result<Vec<DeviceConfiguration>, AskError> {
+    let mut configurations: Vec<DeviceConfiguration> = Vec::new();
+    for line in worker.ask("configurations", "end")?.iter().rev() {
         let mut words = line.split(' ').skip(1).filter_map(from_hex);
         if let (Some(key), Some(features)) = (words.next(), words.next()) {
-            if setups.iter().all(|known| known.features != features) {
-                setups.push(Setup { key, features });
+            if configurations.iter().all(|known| known.features != features) {
+                configurations.push(DeviceConfiguration { key, features });
             }
         }
     }
-    Ok(setups)
+    Ok(configurations)
 }
 
 /// As a worker writes it.

@@ -4,10 +4,10 @@
 
 use std::time::Duration;
 
-use crate::beside::Beside;
 use crate::child::{Outcome, Runner};
 use crate::environment::{self, Environment};
 use crate::failure::Failure;
+use crate::load::BackgroundLoad;
 use crate::options::{Driver, OnDriver};
 use crate::progress::progress;
 use crate::table::{Figure, Table};
@@ -47,7 +47,7 @@ pub(crate) fn run(runner: &Runner, options: &OnDriver, rounds: usize) -> Result<
         let mut order = [0, 1, 2, 3];
         order.rotate_left(round % 4);
         for (computing, runs) in &mut loads {
-            let beside = Beside::start(*computing);
+            let beside = BackgroundLoad::start(*computing);
             for &way in &order {
                 runs[way].push(runner.run(&ways[way], LOADS)?);
             }

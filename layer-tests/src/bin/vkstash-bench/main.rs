@@ -4,7 +4,6 @@
 
 mod artifacts;
 mod bases;
-mod beside;
 mod busy;
 mod capture;
 mod child;
@@ -18,6 +17,7 @@ mod environment;
 mod failure;
 mod figures;
 mod linked;
+mod load;
 mod loaded;
 mod lookups;
 mod machine;

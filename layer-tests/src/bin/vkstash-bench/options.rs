@@ -173,7 +173,7 @@ pub(crate) enum Pace {
     /// After 400 ms, as fast as it can.
     Pause,
     /// After 1.5 s, as fast as it can.
-    Late,
+    Delayed,
     /// Every 100 us.
     Gap100,
     /// Every 500 us.
@@ -185,7 +185,7 @@ impl Pace {
         match self {
             Pace::AtOnce => "as fast as it can",
             Pace::Pause => "after 400 ms",
-            Pace::Late => "after 1.5 s",
+            Pace::Delayed => "after 1.5 s",
             Pace::Gap100 => "every 100 us",
             Pace::Gap500 => "every 500 us",
         }
@@ -196,7 +196,7 @@ impl Pace {
         let words: &[&str] = match self {
             Pace::AtOnce => &[],
             Pace::Pause => &["--pause-ms", "400"],
-            Pace::Late => &["--pause-ms", "1500"],
+            Pace::Delayed => &["--pause-ms", "1500"],
             Pace::Gap100 => &["--gap-us", "100"],
             Pace::Gap500 => &["--gap-us", "500"],
         };

@@ -7,11 +7,11 @@ use std::time::Instant;
 
 use vkstash_layer_tests::bench::report::{Device, Kind};
 
-use crate::beside::Beside;
 use crate::child::{Outcome, Runner};
 use crate::compare::pair;
 use crate::environment::{self, Environment};
 use crate::failure::Failure;
+use crate::load::BackgroundLoad;
 use crate::options::{Driver, Pace, ProgramHabit, Usual};
 use crate::progress::progress;
 use crate::table::{Figure, Table};
@@ -152,7 +152,7 @@ fn one_user(
     let (with, without) = (arguments(&files[0]), arguments(&files[1]));
     let shown = runner.run(&bare, &without)?;
     runner.run(&bare, &with)?;
-    let beside = Beside::start(options.beside);
+    let beside = BackgroundLoad::start(options.beside);
     let run = |environment: &Environment, arguments: &[String]| {
         let (before, began) = (beside.turns(), Instant::now());
         // The measured time includes the tool that the layer may start at the end.

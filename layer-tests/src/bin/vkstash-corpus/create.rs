@@ -38,7 +38,7 @@ pub(crate) struct Plan<'a> {
     pub(crate) gap: Duration,
 }
 
-struct Made {
+struct Creation {
     index: usize,
     call: Call,
     pipeline: vk::Pipeline,
@@ -49,7 +49,7 @@ struct Made {
 /// Pipelines are destroyed at the end of the round, as in programs.
 pub(crate) fn round(gpu: &Gpu, modules: &[Module], plan: Plan<'_>) -> Result<(Round, Vec<Vec<u8>>), Failure> {
     let next = AtomicUsize::new(0);
-    let work = || -> Result<Vec<Made>, Failure> {
+    let work = || -> Result<Vec<Creation>, Failure> {
         let mut made = Vec::with_capacity(modules.len());
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
@@ -84,7 +84,7 @@ pub(crate) fn round(gpu: &Gpu, modules: &[Module], plan: Plan<'_>) -> Result<(Ro
     Ok((Round { kind: plan.kind, total_ns, processor_ns, instructions, calls }, data))
 }
 
-fn one(gpu: &Gpu, index: usize, module: &Module, plan: Plan<'_>) -> Result<Made, Failure> {
+fn one(gpu: &Gpu, index: usize, module: &Module, plan: Plan<'_>) -> Result<Creation, Failure> {
     let mut call = Call::default();
     let started = Instant::now();
     let own = match plan.source {
@@ -111,7 +111,7 @@ fn one(gpu: &Gpu, index: usize, module: &Module, plan: Plan<'_>) -> Result<Made,
         drop(own);
         call.cache_ns += nanos(started);
     }
-    Ok(Made { index, call, pipeline, data })
+    Ok(Creation { index, call, pipeline, data })
 }
 
 /// By identifier if one is known; by module if that is refused or none is known.

@@ -2,7 +2,7 @@
 
 use ash::vk;
 
-use super::fence::{forbidden, place, place_one};
+use super::guard_page::{forbidden, place, place_one};
 use super::helpers::{
     Known, assert_all_differ, compute_info, handle, link, named, of_compute, of_compute_with, reason, shader,
 };

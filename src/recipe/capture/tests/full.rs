@@ -6,7 +6,7 @@ use std::ptr;
 
 use ash::vk::{self, DynamicState as D, GraphicsPipelineLibraryFlagsEXT as Subset};
 
-use super::fence::{place, place_one};
+use super::guard_page::{place, place_one};
 use super::helpers::{Known, Options, handle, link, of_graphics, shader};
 use crate::recipe::capture::LibraryTraits;
 use crate::recipe::chain::Refusal;

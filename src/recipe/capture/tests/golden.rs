@@ -2,9 +2,9 @@
 
 use ash::vk::{self, GraphicsPipelineLibraryFlagsEXT as Subset};
 
-use super::fence::{place, place_one};
 use super::full::{Full, full_with};
 use super::graphics::rich;
+use super::guard_page::{place, place_one};
 use super::helpers::{compute_info, encoded, handle, of_compute};
 use super::libraries::SUBSETS;
 use super::ray_tracing::Rays;

@@ -12,7 +12,7 @@ use crate::recipe::capture::parsed::Parsed;
 use crate::recipe::capture::ray_tracing::ray_tracing;
 use crate::recipe::capture::{Captured, Library, LibraryTraits, Objects, Scratch, SubpassUse};
 use crate::recipe::chain::Refusal;
-use crate::recipe::rebuild::tests::again::assert_same;
+use crate::recipe::rebuild::tests::round_trip::assert_same;
 use vkstash_model::counters::BypassReason;
 use vkstash_model::identifier::NativeIdentifier;
 use vkstash_model::key;

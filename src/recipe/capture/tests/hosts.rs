@@ -5,13 +5,13 @@ use std::ptr;
 
 use ash::vk;
 
-use super::fence::{place, place_one};
 use super::full::Full;
+use super::guard_page::{place, place_one};
 use super::helpers::{compute_info, of_compute};
 use super::ray_tracing::Rays;
 use crate::recipe::capture::{objects, render_pass};
 use crate::recipe::chain::Refusal;
-use crate::recipe::rebuild::tests::again::Described;
+use crate::recipe::rebuild::tests::round_trip::Described;
 use vkstash_model::counters::BypassReason;
 use vkstash_model::newer;
 use vkstash_model::recipe::YcbcrConversion;

@@ -17,10 +17,10 @@
 
 mod changes;
 mod compute;
-mod fence;
 pub(in crate::recipe) mod full;
 mod golden;
 mod graphics;
+mod guard_page;
 pub(in crate::recipe) mod helpers;
 mod hosts;
 mod libraries;

@@ -2,12 +2,12 @@
 
 use ash::vk;
 
-use super::fence::{forbidden, place_one};
+use super::guard_page::{forbidden, place_one};
 use super::helpers::{assert_all_differ, handle, named};
 use super::hosts::converted;
 use crate::recipe::capture::objects;
 use crate::recipe::chain::Refusal;
-use crate::recipe::rebuild::tests::again::Described;
+use crate::recipe::rebuild::tests::round_trip::Described;
 use vkstash_model::counters::BypassReason;
 
 #[test]
@@ -131,9 +131,9 @@ fn every_part_of_a_pipeline_layout_separates_and_the_order_of_ranges_does_not() 
         let info = vk::PipelineLayoutCreateInfo {
             flags: vk::PipelineLayoutCreateFlags::from_raw(flags),
             set_layout_count: sets.len() as u32,
-            p_set_layouts: super::fence::place(&sets),
+            p_set_layouts: super::guard_page::place(&sets),
             push_constant_range_count: ranges.len() as u32,
-            p_push_constant_ranges: super::fence::place(&ranges),
+            p_push_constant_ranges: super::guard_page::place(&ranges),
             ..Default::default()
         };
         // SAFETY: both arrays lie in memory that `place` keeps, with their true counts. The set layouts have no

@@ -5,7 +5,7 @@ use std::ffi::c_void;
 
 use ash::vk;
 
-use super::fence::place;
+use super::guard_page::place;
 use super::hosts::HOSTS;
 use vkstash_model::counters::BypassReason;
 use vkstash_model::structures::{Handling, Row, TABLE};
@@ -84,7 +84,7 @@ fn a_structure_that_bypasses_does_so_everywhere_and_is_named() {
 fn a_structure_without_a_row_refuses_everywhere_and_is_named() {
     for (name, host) in HOSTS {
         let stranger = vk::BaseInStructure { s_type: vk::StructureType::from_raw(123), ..Default::default() };
-        let refusal = host(super::fence::place_one(stranger).cast()).unwrap_err();
+        let refusal = host(super::guard_page::place_one(stranger).cast()).unwrap_err();
         assert_eq!((refusal.reason, refusal.s_type), (BypassReason::UnknownStructure, 123), "in {name}");
     }
 }

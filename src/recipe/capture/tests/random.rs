@@ -6,9 +6,9 @@ use proptest::prelude::*;
 use proptest::sample::subsequence;
 
 use super::changes::CHANGES;
-use super::fence::{place, place_one};
 use super::full::{Full, Rendering};
 use super::graphics::STATES;
+use super::guard_page::{place, place_one};
 use super::helpers::{compute_info, encoded, handle, of_compute, shader};
 use super::ray_tracing::{self, Rays, group};
 use crate::recipe::capture::{LibraryTraits, SubpassUse};

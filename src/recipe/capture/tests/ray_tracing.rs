@@ -2,7 +2,7 @@
 
 use ash::vk;
 
-use super::fence::{forbidden, place, place_one};
+use super::guard_page::{forbidden, place, place_one};
 use super::helpers::{assert_all_differ, handle, of_ray_tracing, reason, shader};
 use crate::recipe::chain::Refusal;
 use vkstash_model::counters::BypassReason;

@@ -2,10 +2,10 @@
 
 use ash::vk;
 
-use super::fence::{place, place_one};
+use super::guard_page::{place, place_one};
 use super::helpers::assert_all_differ;
 use crate::recipe::capture::{SubpassUse, render_pass};
-use crate::recipe::rebuild::tests::again::Described;
+use crate::recipe::rebuild::tests::round_trip::Described;
 
 #[test]
 fn both_forms_of_a_render_pass_are_described_alike() {

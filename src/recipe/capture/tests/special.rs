@@ -5,7 +5,7 @@ use std::ptr;
 
 use ash::vk::{self, TaggedStructure};
 
-use super::fence::{place, place_one};
+use super::guard_page::{place, place_one};
 use super::helpers::{assert_all_differ, handle};
 use super::hosts::{HOSTS, host};
 use super::special_graphics;
@@ -311,7 +311,7 @@ fn binaries_of_the_program_s_own_refuse_and_none_are_nothing() {
             s_type: newer::PIPELINE_BINARY_INFO,
             p_next: ptr::null(),
             binary_count,
-            p_pipeline_binaries: super::fence::forbidden(),
+            p_pipeline_binaries: super::guard_page::forbidden(),
         };
         ["compute", "graphics", "rays"].map(|name| host(name)(place_one(info).cast()))
     };

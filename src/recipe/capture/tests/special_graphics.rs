@@ -3,8 +3,8 @@
 
 use ash::vk::{self, DynamicState as D};
 
-use super::fence::{forbidden, place, place_one};
 use super::full::Full;
+use super::guard_page::{forbidden, place, place_one};
 use super::special::{Case, case};
 use vkstash_model::newer;
 

@@ -6,9 +6,9 @@ use std::ptr;
 
 use ash::vk::{self, DynamicState as D, GraphicsPipelineLibraryFlagsEXT as Subset};
 
-use super::fence::{forbidden, place, place_one};
 use super::full::{Full, full_with};
 use super::graphics::{STATES, rich};
+use super::guard_page::{forbidden, place, place_one};
 use super::helpers::{Known, compute_info, handle, of_compute, shader};
 use super::libraries::combinations;
 use crate::recipe::capture::{LibraryTraits, SubpassUse};

@@ -8,8 +8,8 @@ use proptest::sample::Index;
 use serde::de::DeserializeOwned;
 use smallvec::smallvec;
 
-use super::again::{Described, Everything, UNLIMITED, round_trip};
 use super::parts::among_its_stages;
+use super::round_trip::{Described, Everything, UNLIMITED, round_trip};
 use crate::recipe::capture::tests::full::Full;
 use crate::recipe::capture::tests::helpers::{Known, encoded, handle};
 use crate::recipe::capture::tests::random::{graphics_pipelines, ray_tracing_pipelines};
@@ -67,7 +67,7 @@ fn objects_survive<T: Described + DeserializeOwned>(object: &T, changes: &[(Inde
     let mut bytes = encoded(object);
     damage(&mut bytes, changes);
     if let Ok(object) = key::decode::<T>(&bytes) {
-        let _ = object.again();
+        let _ = object.rebuilt();
     }
 }
 

@@ -7,7 +7,7 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use super::again::{Described, Everything, round_trip};
+use super::round_trip::{Described, Everything, round_trip};
 use crate::recipe::capture::LibraryTraits;
 use crate::recipe::capture::tests::full::Full;
 use crate::recipe::capture::tests::helpers::{Known, encoded, handle};
@@ -202,7 +202,7 @@ proptest! {
 
     #[test]
     fn render_passes_come_back(pass in passes()) {
-        prop_assert_eq!(pass.again(), Ok(encoded(&pass)));
+        prop_assert_eq!(pass.rebuilt(), Ok(encoded(&pass)));
     }
 
     /// As the random pipelines of the tests of capture, whose groups name any shaders.
@@ -243,7 +243,7 @@ fn plain_pass() -> RenderPass {
 fn the_first_form_is_used_where_it_can_say_everything() {
     let form = |pass: &RenderPass| {
         pass.bytes();
-        matches!(render_pass(pass, super::again::UNLIMITED), Ok(Form::First(_)))
+        matches!(render_pass(pass, super::round_trip::UNLIMITED), Ok(Form::First(_)))
     };
     let pass = plain_pass();
     assert!(form(&pass), "an input attachment without aspects is legal there alone (02800)");

@@ -134,7 +134,7 @@ fn a_file_of_a_dead_writer_is_not_sealed_while_it_cannot_be_read() {
             let stash = Stash::open(root.path(), &app());
             faults::end();
             if let Ok(stash) = stash {
-                put_all(stash.portable(), Kind::Setup, 0..1);
+                put_all(stash.portable(), Kind::DeviceConfiguration, 0..1);
                 drop(stash);
             }
             let read = fs::read(&file).unwrap();

@@ -13,7 +13,7 @@ use vkstash_store::stash::open::Stash;
 use crate::failure::Failure;
 
 /// The kinds that are stored with the dictionary.
-pub(super) const KINDS: [Kind; 4] = [Kind::Recipe, Kind::Layout, Kind::RenderPass, Kind::Setup];
+pub(super) const KINDS: [Kind; 4] = [Kind::Recipe, Kind::Layout, Kind::RenderPass, Kind::DeviceConfiguration];
 
 /// Largest number of folders between the named one and a program's own.
 const DEPTH: u32 = 4;

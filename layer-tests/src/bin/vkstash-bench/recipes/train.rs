@@ -73,7 +73,7 @@ fn with_digests(shown: &[(Kind, &[u8])], attempt: u32) -> Vec<Vec<u8>> {
 /// A payload with other digests: random ones for each number, or zeros; and without the program's names. Content that
 /// differs from stash to stash is useless in a dictionary.
 fn with_other_digests(kind: Kind, payload: &[u8], number: Option<u32>) -> Vec<u8> {
-    if kind == Kind::Setup {
+    if kind == Kind::DeviceConfiguration {
         return without_names(payload).unwrap_or_default();
     }
     let mut bytes = payload.to_vec();

@@ -12,8 +12,8 @@ use crate::recipe::rebuild::RebuildError;
 use crate::recipe::rebuild::pipeline::{Info, pipeline};
 use crate::serve::call::Call;
 use crate::serve::create_info::{CreateInfo, Creation};
-use crate::serve::late::NotRecorded;
-use crate::serve::passed::Passed;
+use crate::serve::driver_hits::NotRecorded;
+use crate::serve::program_cache::ProgramCache;
 use crate::serve::request::{DescribedPipeline, Request};
 use crate::state::device::Device;
 use crate::state::stored::Stored;
@@ -62,15 +62,15 @@ pub enum NotMade {
 }
 
 /// What is done with the call.
-pub trait Again {
+pub trait Replay {
     /// What the call leaves.
-    type Made;
+    type Output;
 
     /// Calls the driver.
     ///
     /// # Safety
     /// The request's create info is valid, and the calling thread may call the driver.
-    unsafe fn run<I: CreateInfo>(self, request: &Request<'_, I>) -> Result<Self::Made, NotMade>;
+    unsafe fn run<I: CreateInfo>(self, request: &Request<'_, I>) -> Result<Self::Output, NotMade>;
 }
 
 /// What the stash has of a call: read before its driver calls, because vkDestroyDevice waits for a worker behind the
@@ -119,13 +119,13 @@ impl StoredCall {
 /// # Safety
 /// The device is alive until the call returns, and its commands may be called from this thread. `own` is of this
 /// device.
-pub unsafe fn with_request<A: Again>(
+pub unsafe fn with_request<A: Replay>(
     device: &Device,
     own: &OwnObjects,
     key: &Key,
     stored_call: &StoredCall,
     work: A,
-) -> Result<A::Made, NotMade> {
+) -> Result<A::Output, NotMade> {
     let recipe: Recipe<'_> = key::decode(&stored_call.recipe).map_err(|_| NotMade::NoRecipe)?;
     if matches!(recipe.pipeline, Pipeline::RayTracing(_)) && !device.policy.workers_make_ray_tracing {
         return Err(NotMade::NoWay);
@@ -145,13 +145,13 @@ pub unsafe fn with_request<A: Again>(
 
 /// # Safety
 /// As [`with_request`]; `info` is a valid create info, made of `objects`.
-unsafe fn run<I: CreateInfo, A: Again>(
+unsafe fn run<I: CreateInfo, A: Replay>(
     device: &Device,
     objects: &RecipeObjects<'_>,
     info: &I,
     key: &Key,
     work: A,
-) -> Result<A::Made, NotMade> {
+) -> Result<A::Output, NotMade> {
     // SAFETY: `info` is a valid create info, which outlives `creation`.
     let creation = unsafe { Creation::of(info) };
     let parsed = &creation.parsed;
@@ -169,8 +169,9 @@ unsafe fn run<I: CreateInfo, A: Again>(
         return Err(NotMade::Different);
     }
     // No cache of the program's is filled.
-    let passed = Passed::Unknown(vk::PipelineCache::null());
-    let call = Call { device, passed: &passed, allocator: std::ptr::null(), creation: &creation };
+    let program_cache = ProgramCache::Unknown(vk::PipelineCache::null());
+    let call =
+        Call { device, program_cache: &program_cache, allocator: std::ptr::null(), creation: &creation };
     // SAFETY: the request's create info is valid, and this thread may call the driver (# Safety of `with_request`).
     unsafe { work.run(&Request { call, pipeline: &described }) }
 }

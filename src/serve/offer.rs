@@ -7,16 +7,16 @@ use crate::recipe::chain::Arena;
 use crate::state::device::Device;
 
 /// What a create info needs that is offered to the driver with a cache of the layer's, for as long as the call.
-pub struct Offered<'a> {
+pub struct Offer<'a> {
     device: &'a Device,
     modules: StoredModules<'a>,
     arena: Arena,
 }
 
-impl<'a> Offered<'a> {
+impl<'a> Offer<'a> {
     /// Nothing is allocated until something is needed.
-    pub fn new(device: &'a Device) -> Offered<'a> {
-        Offered { device, modules: StoredModules::new(device), arena: Arena::default() }
+    pub fn new(device: &'a Device) -> Offer<'a> {
+        Offer { device, modules: StoredModules::new(device), arena: Arena::default() }
     }
 
     /// Whether the stash lacks code that an identifier of the layer's stands for.

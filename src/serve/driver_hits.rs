@@ -31,7 +31,7 @@ pub unsafe fn note_found<I: CreateInfo>(request: &Request<'_, I>, served: &Serve
             return record::note_served(
                 request.call.device,
                 &request.pipeline.key,
-                request.call.passed.habit(),
+                request.call.program_cache.habit(),
             );
         }
         Origin::Parked { .. } => return,
@@ -40,7 +40,7 @@ pub unsafe fn note_found<I: CreateInfo>(request: &Request<'_, I>, served: &Serve
     unsafe { record::record_alone(request, None) };
     let (call, key) = (&request.call, &request.pipeline.key);
     let device = call.device;
-    record::note_found(device, key, took, call.passed.habit());
+    record::note_found(device, key, took, call.program_cache.habit());
     if may_be_left_to_workers(call) && leave_to_workers(device, key, took) {
         device.count(Count::LeftToWorkers);
     }

@@ -11,14 +11,14 @@ use crate::part::open::{Part, Pending, Shared};
 /// Time between two looks at another thread that reads a part.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
-/// Held records: those that still wait, and those that may be written.
+/// WaitingRecords records: those that still wait, and those that may be written.
 #[derive(Default)]
-pub(crate) struct Held {
+pub(crate) struct WaitingRecords {
     waiting: Vec<Pending>,
     ready: VecDeque<Pending>,
 }
 
-impl Held {
+impl WaitingRecords {
     /// Whether no record is held.
     pub(crate) fn is_empty(&self) -> bool {
         self.waiting.is_empty() && self.ready.is_empty()

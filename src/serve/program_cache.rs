@@ -11,7 +11,7 @@ use vkstash_model::shader_set::ShaderSet;
 use vkstash_store::format::record::Key;
 
 /// The cache that the program passed.
-pub enum Passed {
+pub enum ProgramCache {
     /// VK_NULL_HANDLE.
     Null,
     /// A cache that was seen being created.
@@ -38,18 +38,18 @@ pub enum Contents {
     Anything,
 }
 
-impl Passed {
+impl ProgramCache {
     /// The cache as the later pipelines of a batch find it: what the first ones put into it may be there by then.
-    pub fn after_the_first(&self) -> Passed {
+    pub fn after_the_first(&self) -> ProgramCache {
         match self {
-            Passed::Null => Passed::Null,
-            Passed::Unknown(handle) => Passed::Unknown(*handle),
-            Passed::Known { handle, cache, contents } => {
+            ProgramCache::Null => ProgramCache::Null,
+            ProgramCache::Unknown(handle) => ProgramCache::Unknown(*handle),
+            ProgramCache::Known { handle, cache, contents } => {
                 let contents = match contents {
                     Contents::Anything => Contents::Anything,
                     Contents::Nothing | Contents::SameBatch => Contents::SameBatch,
                 };
-                Passed::Known { handle: *handle, cache: cache.clone(), contents }
+                ProgramCache::Known { handle: *handle, cache: cache.clone(), contents }
             }
         }
     }
@@ -57,37 +57,37 @@ impl Passed {
     /// The program's habit. None: nothing is known of the cache.
     pub fn habit(&self) -> Option<CacheHabit> {
         match self {
-            Passed::Null => Some(CacheHabit::None),
-            Passed::Known { cache, .. } if cache.holds_earlier_runs() => Some(CacheHabit::Loaded),
-            Passed::Known { contents: Contents::Anything, .. } => Some(CacheHabit::Shared),
-            Passed::Known { .. } => Some(CacheHabit::Fresh),
-            Passed::Unknown(_) => None,
+            ProgramCache::Null => Some(CacheHabit::None),
+            ProgramCache::Known { cache, .. } if cache.holds_earlier_runs() => Some(CacheHabit::Loaded),
+            ProgramCache::Known { contents: Contents::Anything, .. } => Some(CacheHabit::Shared),
+            ProgramCache::Known { .. } => Some(CacheHabit::Fresh),
+            ProgramCache::Unknown(_) => None,
         }
     }
 
     /// The handle as the program passed it.
     pub fn handle(&self) -> vk::PipelineCache {
         match self {
-            Passed::Null => vk::PipelineCache::null(),
-            Passed::Known { handle, .. } | Passed::Unknown(handle) => *handle,
+            ProgramCache::Null => vk::PipelineCache::null(),
+            ProgramCache::Known { handle, .. } | ProgramCache::Unknown(handle) => *handle,
         }
     }
 
     /// The driver gets the cache in a call that was not described, and may put anything into it.
     pub fn mark_filled(&self, device: &Device) {
         match self {
-            Passed::Null => device.caches.null.filled.note(&ShaderSet::default()),
-            Passed::Known { cache, .. } => cache.mark_filled(),
-            Passed::Unknown(_) => {}
+            ProgramCache::Null => device.caches.null.driver_contents.note(&ShaderSet::default()),
+            ProgramCache::Known { cache, .. } => cache.mark_filled(),
+            ProgramCache::Unknown(_) => {}
         }
     }
 
     /// The driver gets the cache in a call for a pipeline of these shaders, and may put them into it.
     pub fn mark_filled_with(&self, device: &Device, shaders: &ShaderSet) {
         match self {
-            Passed::Null => device.caches.null.filled.note(shaders),
-            Passed::Known { cache, .. } => cache.mark_filled_with(shaders),
-            Passed::Unknown(_) => {}
+            ProgramCache::Null => device.caches.null.driver_contents.note(shaders),
+            ProgramCache::Known { cache, .. } => cache.mark_filled_with(shaders),
+            ProgramCache::Unknown(_) => {}
         }
     }
 
@@ -95,26 +95,26 @@ impl Passed {
     /// on. Whether the program may have expected it there before.
     pub fn note_beside(&self, device: &Device, key: &Key, shaders: &ShaderSet) -> bool {
         match self {
-            Passed::Known { cache, .. } => {
+            ProgramCache::Known { cache, .. } => {
                 let held = cache.holds(key);
                 if !held {
                     cache.add_pending(key, shaders);
                 }
                 held
             }
-            Passed::Null => {
-                device.caches.null.beside.note(key, shaders);
+            ProgramCache::Null => {
+                device.caches.null.pending.note(key, shaders);
                 false
             }
-            Passed::Unknown(_) => false,
+            ProgramCache::Unknown(_) => false,
         }
     }
 
     /// What the layer knows of the cache. None: VK_NULL_HANDLE, or a cache that it did not see created.
     pub fn known(&self) -> Option<&AppCache> {
         match self {
-            Passed::Known { cache, .. } => Some(cache),
-            Passed::Null | Passed::Unknown(_) => None,
+            ProgramCache::Known { cache, .. } => Some(cache),
+            ProgramCache::Null | ProgramCache::Unknown(_) => None,
         }
     }
 }

@@ -8,15 +8,15 @@ use std::time::Duration;
 
 use ash::vk;
 
-use super::again::{self, Again, NotMade, StoredCall};
 use super::gate::{self, Manners};
 use super::objects::{DeviceTraits, ObjectError, OwnObjects};
+use super::pauses;
 use super::pool::{self, Cancelled, Owner, Producer, Task};
-use super::spare;
+use super::replay::{self, NotMade, Replay, StoredCall};
 use crate::config::OfProcess;
 use crate::recipe::rebuild::{Limits, RebuildError};
 use crate::serve::create_info::CreateInfo;
-use crate::serve::late::{self, NotRecorded};
+use crate::serve::driver_hits::{self, NotRecorded};
 use crate::serve::request::Request;
 use crate::state::device::{Device, IdentifierMode};
 use crate::state::slow_hits::SlowHit;
@@ -144,7 +144,7 @@ impl Recorder {
     /// Records the next one, if the program has created nothing since it had begun so many calls.
     fn next(&self, device: &Device, calls: Option<u32>) -> Next {
         let now = gate::begun_calls();
-        if now.is_none() || now != calls || spare::pause().is_some() {
+        if now.is_none() || now != calls || pauses::pause().is_some() {
             return Next::Later(now);
         }
         let Some(stored) = device.stored().filter(|_| device.slow_hits.are_recorded()) else {
@@ -191,7 +191,7 @@ impl Recorder {
         // the driver calls nothing of the program's (`enter_driver_of`).
         let made = unsafe {
             let recording = Recording { took: hit.took, calls };
-            again::with_request(device, &self.own, &hit.key, &stored_call, recording)
+            replay::with_request(device, &self.own, &hit.key, &stored_call, recording)
         };
         drop(mark);
         drop(in_driver);
@@ -226,7 +226,7 @@ impl Recorder {
         if ends_it(reason) {
             return device.slow_hits.close();
         }
-        late::note_failed(stored, &hit.key, is_for_good(reason));
+        driver_hits::note_failed(stored, &hit.key, is_for_good(reason));
     }
 
     /// The recorder stops: no pipeline waits, or no more are recorded.
@@ -280,8 +280,8 @@ struct Recording {
     calls: Option<u32>,
 }
 
-impl Again for Recording {
-    type Made = ();
+impl Replay for Recording {
+    type Output = ();
 
     unsafe fn run<I: CreateInfo>(self, request: &Request<'_, I>) -> Result<(), NotMade> {
         // This call takes long: vkDestroyDevice would wait for it, and so might a call that the program has begun while
@@ -292,8 +292,8 @@ impl Again for Recording {
         // SAFETY: the request's create info is valid, this thread may call the driver, and nobody else has
         // had the pipeline.
         unsafe {
-            let pipeline = late::make_again(request, self.took)?;
-            late::destroy(&request.call, pipeline);
+            let pipeline = driver_hits::make_again(request, self.took)?;
+            driver_hits::destroy(&request.call, pipeline);
         }
         Ok(())
     }

@@ -19,23 +19,23 @@ use vkstash_store::format::record::Key;
 
 /// The keys, and the companion cache.
 #[derive(Default)]
-pub struct Beside {
+pub struct PendingKeys {
     // Translators make a cache for one pipeline: the first key needs no map, and costs no allocation.
     first: OnceLock<(Key, ShaderSet)>,
     first_is_in: AtomicBool,
     /// The first key is in the driver's object as well.
     first_is_inside: AtomicBool,
-    further: OnceLock<Box<Further>>,
+    further: OnceLock<Box<KeyTable>>,
     /// A cache of the layer's with the artifacts of pending pipelines, as far as a request looked for a pipeline
     /// among them.
     pub companion: RwLock<Option<Companion>>,
 }
 
-struct Further {
+struct KeyTable {
     keys: papaya::HashMap<Key, (u32, ShaderSet), FxBuildHasher>,
     order: AtomicU32,
     /// By the number of a shader. The number of a whole set of shaders is there without keys.
-    by_shader: [Mutex<HashMap<u64, Alike, FxBuildHasher>>; SHARDS],
+    by_shader: [Mutex<HashMap<u64, ShaderKeys, FxBuildHasher>>; SHARDS],
 }
 
 /// Threads that make different pipelines rarely meet at the same one.
@@ -43,7 +43,7 @@ const SHARDS: usize = 16;
 
 /// Keys that have a shader in common.
 #[derive(Default)]
-struct Alike {
+struct ShaderKeys {
     keys: Vec<Key>,
     /// The first so many keys are in the companion, or cannot be put there.
     merged_up_to: usize,
@@ -59,7 +59,7 @@ pub struct Companion {
     pub room: Vec<Room>,
 }
 
-impl Beside {
+impl PendingKeys {
     /// Notes that a pipeline of this key was made beside the cache. Returns whether it is the first one of this key.
     /// Takes no lock for a key that is known: engines share one cache between all their threads.
     pub fn note(&self, key: &Key, shaders: &ShaderSet) -> bool {
@@ -119,12 +119,12 @@ impl Beside {
     /// Else whether the companion lacks an artifact that may fit. A driver that keeps whole pipelines needs the
     /// artifact of exactly these shaders, which is among the keys of the shader that the fewest keys have; for a
     /// driver that keeps an entry per shader, one key of each of the other shaders is enough.
-    pub fn of(&self, shaders: &ShaderSet) -> Option<Lacking> {
+    pub fn of(&self, shaders: &ShaderSet) -> Option<CompanionGap> {
         if shaders.is_unknown() {
             return None;
         }
         let met = |&number: &u64| self.first_has(number) || self.count_of(number) > 0;
-        shaders.numbers().iter().all(met).then(|| Lacking(self.next_lacking(shaders).is_some()))
+        shaders.numbers().iter().all(met).then(|| CompanionGap(self.next_lacking(shaders).is_some()))
     }
 
     /// Whether a pipeline of exactly these shaders was made beside the cache.
@@ -191,11 +191,11 @@ pub enum Place {
 }
 
 /// Whether the companion lacks some of the artifacts that may fit.
-pub struct Lacking(pub bool);
+pub struct CompanionGap(pub bool);
 
-impl Default for Further {
-    fn default() -> Further {
-        Further {
+impl Default for KeyTable {
+    fn default() -> KeyTable {
+        KeyTable {
             keys: papaya::HashMap::with_hasher(FxBuildHasher),
             order: AtomicU32::new(0),
             by_shader: Default::default(),
@@ -203,22 +203,22 @@ impl Default for Further {
     }
 }
 
-impl Further {
-    fn shard(&self, number: u64) -> MutexGuard<'_, HashMap<u64, Alike, FxBuildHasher>> {
+impl KeyTable {
+    fn shard(&self, number: u64) -> MutexGuard<'_, HashMap<u64, ShaderKeys, FxBuildHasher>> {
         lock(&self.by_shader[number as usize % SHARDS])
     }
 }
 
 /// What the driver may have put into the driver's object of a cache: which shaders, as far as that is known.
-pub struct Filled {
+pub struct DriverContents {
     anything: AtomicBool,
     shaders: Mutex<FxHashSet<u64>>,
 }
 
-impl Filled {
+impl DriverContents {
     /// A cache that is known to be empty, or one that may have anything (`anything`).
-    pub fn new(anything: bool) -> Filled {
-        Filled { anything: AtomicBool::new(anything), shaders: Mutex::default() }
+    pub fn new(anything: bool) -> DriverContents {
+        DriverContents { anything: AtomicBool::new(anything), shaders: Mutex::default() }
     }
 
     /// A pipeline of these shaders went through the driver's object; of unknown ones: it may have anything.
@@ -264,9 +264,9 @@ impl Filled {
 /// VK_NULL_HANDLE in the place of a cache: many drivers have a cache of the driver's behind it.
 pub struct NullCache {
     /// The pipelines that were made beside the driver's cache behind VK_NULL_HANDLE.
-    pub beside: Beside,
+    pub pending: PendingKeys,
     /// The pipelines that the driver may have put into that cache.
-    pub filled: Filled,
+    pub driver_contents: DriverContents,
 }
 
 #[cfg(test)]
@@ -297,10 +297,10 @@ mod tests {
         }))
     }
 
-    fn lacking(beside: &Beside, codes: &[u8]) -> Vec<u8> {
+    fn lacking(pending: &PendingKeys, codes: &[u8]) -> Vec<u8> {
         let mut keys: Vec<u8> = std::iter::from_fn(|| {
-            let (key, place) = beside.next_lacking(&shaders(codes))?;
-            beside.pass_by(place);
+            let (key, place) = pending.next_lacking(&shaders(codes))?;
+            pending.pass_by(place);
             Some(key[0])
         })
         .collect();
@@ -311,25 +311,25 @@ mod tests {
 
     #[test]
     fn a_key_is_noted_once_and_in_order() {
-        let (beside, shaders) = (Beside::default(), shaders(&[1]));
+        let (pending, shaders) = (PendingKeys::default(), shaders(&[1]));
         for key in [2, 1, 3] {
-            assert!(beside.note(&[key; 32], &shaders) && !beside.note(&[key; 32], &shaders));
+            assert!(pending.note(&[key; 32], &shaders) && !pending.note(&[key; 32], &shaders));
         }
-        let keys: Vec<Key> = beside.pending().into_iter().map(|(key, _)| key).collect();
+        let keys: Vec<Key> = pending.pending().into_iter().map(|(key, _)| key).collect();
         assert_eq!(keys, [[2; 32], [1; 32], [3; 32]]);
-        assert!(beside.contains(&[1; 32]) && !beside.contains(&[4; 32]));
+        assert!(pending.contains(&[1; 32]) && !pending.contains(&[4; 32]));
     }
 
     #[test]
     fn what_is_inside_is_not_pending_and_the_companion_gets_it() {
-        let beside = Beside::default();
-        beside.note_inside(&[1; 32], &shaders(&[1]));
-        beside.note(&[2; 32], &shaders(&[1]));
-        assert_eq!(beside.pending().len(), 1);
-        assert!(beside.contains(&[1; 32]));
-        assert_eq!(lacking(&beside, &[1]), [1, 2]);
+        let pending = PendingKeys::default();
+        pending.note_inside(&[1; 32], &shaders(&[1]));
+        pending.note(&[2; 32], &shaders(&[1]));
+        assert_eq!(pending.pending().len(), 1);
+        assert!(pending.contains(&[1; 32]));
+        assert_eq!(lacking(&pending, &[1]), [1, 2]);
         // The call that found the cache empty may end after others.
-        let late = Beside::default();
+        let late = PendingKeys::default();
         late.note(&[2; 32], &shaders(&[1]));
         late.note_inside(&[1; 32], &shaders(&[1]));
         assert_eq!(late.pending().len(), 2);
@@ -337,37 +337,37 @@ mod tests {
 
     #[test]
     fn all_keys_of_the_same_shaders_are_handed_out_once() {
-        let beside = Beside::default();
-        assert!(beside.of(&shaders(&[1, 9])).is_none());
+        let pending = PendingKeys::default();
+        assert!(pending.of(&shaders(&[1, 9])).is_none());
         for key in 1..=6 {
-            beside.note(&[key; 32], &shaders(&[key % 2, 9]));
+            pending.note(&[key; 32], &shaders(&[key % 2, 9]));
         }
-        assert!(beside.of(&shaders(&[1, 9])).is_some_and(|Lacking(lacking)| lacking));
-        assert_eq!(lacking(&beside, &[1, 9]), [1, 2, 3, 5], "all of the rarer shader, one of the other");
-        assert!(beside.of(&shaders(&[1, 9])).is_some_and(|Lacking(lacking)| !lacking));
-        beside.note(&[7; 32], &shaders(&[1, 9]));
-        assert!(beside.of(&shaders(&[1, 9])).is_some_and(|Lacking(lacking)| lacking));
-        assert_eq!(lacking(&beside, &[1, 9]), [7]);
-        assert!(beside.of(&shaders(&[1, 8])).is_none(), "one of its shaders was never met");
-        assert!(beside.of(&ShaderSet::default()).is_none());
+        assert!(pending.of(&shaders(&[1, 9])).is_some_and(|CompanionGap(lacking)| lacking));
+        assert_eq!(lacking(&pending, &[1, 9]), [1, 2, 3, 5], "all of the rarer shader, one of the other");
+        assert!(pending.of(&shaders(&[1, 9])).is_some_and(|CompanionGap(lacking)| !lacking));
+        pending.note(&[7; 32], &shaders(&[1, 9]));
+        assert!(pending.of(&shaders(&[1, 9])).is_some_and(|CompanionGap(lacking)| lacking));
+        assert_eq!(lacking(&pending, &[1, 9]), [7]);
+        assert!(pending.of(&shaders(&[1, 8])).is_none(), "one of its shaders was never met");
+        assert!(pending.of(&ShaderSet::default()).is_none());
     }
 
     #[test]
     fn shaders_that_were_met_apart_may_be_had_together() {
-        let beside = Beside::default();
+        let pending = PendingKeys::default();
         for (key, codes) in [(1, [1, 11]), (2, [1, 12]), (3, [2, 11]), (4, [3, 13])] {
-            beside.note(&[key; 32], &shaders(&codes));
+            pending.note(&[key; 32], &shaders(&codes));
         }
-        let found = lacking(&beside, &[2, 12]);
+        let found = lacking(&pending, &[2, 12]);
         assert!(found.contains(&2) && found.contains(&3), "{found:?}");
-        assert!(beside.of(&shaders(&[2, 12])).is_some_and(|Lacking(lacking)| !lacking));
-        assert!(!beside.met_together(&shaders(&[2, 12])) && beside.met_together(&shaders(&[2, 11])));
-        assert!(beside.met_together(&shaders(&[1, 11])), "the first one");
+        assert!(pending.of(&shaders(&[2, 12])).is_some_and(|CompanionGap(lacking)| !lacking));
+        assert!(!pending.met_together(&shaders(&[2, 12])) && pending.met_together(&shaders(&[2, 11])));
+        assert!(pending.met_together(&shaders(&[1, 11])), "the first one");
     }
 
     #[test]
     fn what_nobody_described_may_be_anything() {
-        let filled = Filled::new(false);
+        let filled = DriverContents::new(false);
         filled.note(&shaders(&[1, 2]));
         assert!(filled.may_have(&shaders(&[2]), false) && !filled.may_have(&shaders(&[2, 3]), false));
         assert!(filled.may_have(&shaders(&[1, 2]), true) && !filled.may_have(&shaders(&[2]), true));

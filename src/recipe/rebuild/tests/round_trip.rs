@@ -201,17 +201,17 @@ pub fn assert_same(recipe: &Recipe<'_>, known: &Known) {
 
 /// What an object's description says after a round trip.
 pub trait Described: Serialize + Sized {
-    fn again(&self) -> Result<Vec<u8>, RebuildError>;
+    fn rebuilt(&self) -> Result<Vec<u8>, RebuildError>;
 
     /// Its bytes, after the round trip was compared.
     fn bytes(&self) -> Vec<u8> {
-        assert_eq!(self.again(), Ok(encoded(self)));
+        assert_eq!(self.rebuilt(), Ok(encoded(self)));
         encoded(self)
     }
 }
 
 impl Described for YcbcrConversion {
-    fn again(&self) -> Result<Vec<u8>, RebuildError> {
+    fn rebuilt(&self) -> Result<Vec<u8>, RebuildError> {
         let rebuilt = rebuild::objects::conversion(self)?;
         // SAFETY: a rebuilt conversion's chain leads through its arena.
         Ok(encoded(&unsafe { capture::objects::conversion(rebuilt.info()) }.unwrap()))
@@ -219,7 +219,7 @@ impl Described for YcbcrConversion {
 }
 
 impl Described for Sampler {
-    fn again(&self) -> Result<Vec<u8>, RebuildError> {
+    fn rebuilt(&self) -> Result<Vec<u8>, RebuildError> {
         let conversion = self.conversion.as_ref().map_or(handle(0), |_| handle(7));
         let rebuilt = rebuild::objects::sampler(self, conversion)?;
         let converted = |_| Ok(self.conversion.clone().unwrap());
@@ -229,7 +229,7 @@ impl Described for Sampler {
 }
 
 impl Described for SetLayout {
-    fn again(&self) -> Result<Vec<u8>, RebuildError> {
+    fn rebuilt(&self) -> Result<Vec<u8>, RebuildError> {
         let mut made: Vec<Sampler> = Vec::new();
         let rebuilt = rebuild::objects::set_layout(self, |sampler| {
             made.push(sampler.clone());
@@ -242,7 +242,7 @@ impl Described for SetLayout {
 }
 
 impl Described for PipelineLayout {
-    fn again(&self) -> Result<Vec<u8>, RebuildError> {
+    fn rebuilt(&self) -> Result<Vec<u8>, RebuildError> {
         let mut made: Vec<SetLayout> = Vec::new();
         let rebuilt = rebuild::objects::pipeline_layout(self, UNLIMITED, |set| {
             made.push(set.clone());
@@ -255,7 +255,7 @@ impl Described for PipelineLayout {
 }
 
 impl Described for RenderPass {
-    fn again(&self) -> Result<Vec<u8>, RebuildError> {
+    fn rebuilt(&self) -> Result<Vec<u8>, RebuildError> {
         // SAFETY: both forms' chains and arrays are in their arena, and are as long as their counts.
         Ok(encoded(&unsafe {
             match rebuild::render_pass::render_pass(self, UNLIMITED)? {
@@ -269,13 +269,13 @@ impl Described for RenderPass {
     /// Some tests name attachments and subpasses that are not there, which are refused and put right.
     fn bytes(&self) -> Vec<u8> {
         let mut whole = self.clone();
-        if self.again().is_err() {
+        if self.rebuilt().is_err() {
             let nothing = Attachment { members: [0; 9], extensions: Vec::new() };
             whole.attachments.resize(32, nothing);
             let subpass = whole.subpasses[0].clone();
             whole.subpasses.resize(32, subpass);
         }
-        assert_eq!(whole.again(), Ok(encoded(&whole)));
+        assert_eq!(whole.rebuilt(), Ok(encoded(&whole)));
         encoded(self)
     }
 }

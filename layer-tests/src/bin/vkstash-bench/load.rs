@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 /// Until it is dropped.
-pub(crate) struct Beside {
+pub(crate) struct BackgroundLoad {
     is_over: Arc<AtomicBool>,
     turns: Arc<AtomicU64>,
     threads: Vec<JoinHandle<()>>,
@@ -14,9 +14,9 @@ pub(crate) struct Beside {
 /// Steps of a turn: so many that counting it costs nothing, and so few that a short run has many.
 const STEPS: u64 = 4096;
 
-impl Beside {
+impl BackgroundLoad {
     /// Starts so many threads that compute beside the measured program.
-    pub(crate) fn start(count: usize) -> Beside {
+    pub(crate) fn start(count: usize) -> BackgroundLoad {
         let (is_over, turns) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let compute = || {
             let (is_over, turns) = (is_over.clone(), turns.clone());
@@ -28,7 +28,7 @@ impl Beside {
             })
         };
         let threads = (0..count).map(|_| compute()).collect();
-        Beside { is_over, turns, threads }
+        BackgroundLoad { is_over, turns, threads }
     }
 
     /// How many turns all threads have done.
@@ -37,7 +37,7 @@ impl Beside {
     }
 }
 
-impl Drop for Beside {
+impl Drop for BackgroundLoad {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
         // The threads cannot panic.

@@ -1,0 +1,195 @@
+//! Words that docs/terms.md excludes are in no name, no function is longer than a screen, and a document names each file
+//! that people are to find.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use syn::visit::{self, Visit};
+
+/// Lines of a function at most.
+const MOST_LINES: usize = 70;
+
+/// Names of types, variants and modules that say what was done and not what it is.
+const FORBIDDEN: [&str; 22] = [
+    "Passed",
+    "Met",
+    "Filled",
+    "Beside",
+    "Further",
+    "Alike",
+    "Lacking",
+    "Held",
+    "Made",
+    "Late",
+    "Spare",
+    "Again",
+    "Setup",
+    "surprised",
+    "program_s_own",
+    "keepers",
+    "crowd",
+    "sweep",
+    "harm",
+    "aside",
+    "again",
+    "beside",
+];
+
+/// A statistic of that name is part of the stable JSON form.
+const FORBIDDEN_BUT_COUNTERS: &str = "Offered";
+
+fn repository() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
+}
+
+/// The files that the repository has, or is about to have.
+fn files() -> Vec<PathBuf> {
+    let listed = Command::new("git")
+        .args(["ls-files", "--cached", "--others", "--exclude-standard"])
+        .current_dir(repository())
+        .output()
+        .unwrap();
+    assert!(listed.status.success(), "{listed:?}");
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    listed.lines().map(PathBuf::from).filter(|file| repository().join(file).is_file()).collect()
+}
+
+fn sources() -> impl Iterator<Item = (PathBuf, syn::File)> {
+    let is_source = |file: &PathBuf| file.extension().is_some_and(|extension| extension == "rs");
+    files().into_iter().filter(is_source).map(|file| {
+        let text = fs::read_to_string(repository().join(&file)).unwrap();
+        let parsed = syn::parse_file(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        (file, parsed)
+    })
+}
+
+/// What is found in one file.
+#[derive(Default)]
+struct Findings {
+    names: Vec<String>,
+    long: Vec<String>,
+}
+
+impl Findings {
+    fn measure(&mut self, name: &syn::Ident, block: &syn::Block) {
+        let (first, last) = (name.span().start().line, block.brace_token.span.close().end().line);
+        if last - first + 1 > MOST_LINES {
+            self.long.push(format!("{name} has {} lines", last - first + 1));
+        }
+    }
+
+    fn look_at(&mut self, name: &syn::Ident) {
+        let text = name.to_string();
+        if FORBIDDEN.contains(&text.as_str()) || text == FORBIDDEN_BUT_COUNTERS {
+            self.names.push(text);
+        }
+    }
+}
+
+impl<'ast> Visit<'ast> for Findings {
+    fn visit_item_fn(&mut self, function: &'ast syn::ItemFn) {
+        self.look_at(&function.sig.ident);
+        self.measure(&function.sig.ident, &function.block);
+        visit::visit_item_fn(self, function);
+    }
+
+    fn visit_impl_item_fn(&mut self, function: &'ast syn::ImplItemFn) {
+        self.look_at(&function.sig.ident);
+        self.measure(&function.sig.ident, &function.block);
+        visit::visit_impl_item_fn(self, function);
+    }
+
+    fn visit_item_struct(&mut self, item: &'ast syn::ItemStruct) {
+        self.look_at(&item.ident);
+        visit::visit_item_struct(self, item);
+    }
+
+    fn visit_item_enum(&mut self, item: &'ast syn::ItemEnum) {
+        self.look_at(&item.ident);
+        visit::visit_item_enum(self, item);
+    }
+
+    fn visit_item_trait(&mut self, item: &'ast syn::ItemTrait) {
+        self.look_at(&item.ident);
+        visit::visit_item_trait(self, item);
+    }
+
+    fn visit_item_mod(&mut self, item: &'ast syn::ItemMod) {
+        self.look_at(&item.ident);
+        visit::visit_item_mod(self, item);
+    }
+
+    fn visit_variant(&mut self, variant: &'ast syn::Variant) {
+        self.look_at(&variant.ident);
+        visit::visit_variant(self, variant);
+    }
+}
+
+fn findings(file: &syn::File) -> Findings {
+    let mut findings = Findings::default();
+    findings.visit_file(file);
+    findings
+}
+
+#[test]
+fn no_name_is_a_forbidden_word() {
+    let named = sources().flat_map(|(file, parsed)| {
+        let names = findings(&parsed).names;
+        names.into_iter().map(move |name| format!("{}: {name}", file.display()))
+    });
+    let named: Vec<String> = named.collect();
+    assert!(named.is_empty(), "docs/terms.md has the words to use:\n{}", named.join("\n"));
+}
+
+#[test]
+fn no_function_is_longer_than_a_screen() {
+    let long = sources().flat_map(|(file, parsed)| {
+        let long = findings(&parsed).long;
+        long.into_iter().map(move |what| format!("{}: {what}", file.display()))
+    });
+    let long: Vec<String> = long.collect();
+    assert!(long.is_empty(), "{}", long.join("\n"));
+}
+
+#[test]
+fn words_and_long_functions_are_found() {
+    let body = "let a = 1;\n".repeat(MOST_LINES);
+    let file = syn::parse_file(&format!("enum Met {{ Again, Other }} mod a {{ fn long() {{\n{body}}} }}"));
+    let Findings { names, long } = findings(&file.unwrap());
+    assert_eq!(
+        (names, long),
+        (vec!["Met".to_owned(), "Again".to_owned()], vec!["long has 72 lines".to_owned()])
+    );
+}
+
+/// A document or a script that nothing names is found by nobody.
+#[test]
+fn every_document_and_script_is_named() {
+    let files = files();
+    let is_text = |file: &&PathBuf| {
+        let extensions = ["md", "sh", "rs", "toml", "yml", "json"];
+        file.extension().is_some_and(|extension| extensions.iter().any(|known| extension == *known))
+            || file.starts_with(".ci")
+            || file.ends_with("justfile")
+    };
+    let texts: Vec<(&PathBuf, String)> = files
+        .iter()
+        .filter(is_text)
+        .map(|file| (file, fs::read_to_string(repository().join(file)).unwrap()))
+        .collect();
+    let to_be_named = |file: &&PathBuf| {
+        (file.starts_with("docs") || file.starts_with("scripts") || file.starts_with("contrib"))
+            && is_text(file)
+    };
+    let unnamed: Vec<String> = files
+        .iter()
+        .filter(to_be_named)
+        .filter(|file| {
+            let name = file.file_name().unwrap().to_str().unwrap();
+            !texts.iter().any(|(other, text)| other != file && text.contains(name))
+        })
+        .map(|file| file.display().to_string())
+        .collect();
+    assert!(unnamed.is_empty(), "nothing names {unnamed:?}");
+}
