@@ -1,5 +1,5 @@
-/* vkstash: shader cache sessions, control over caches and background work, and identifiers, for programs and translators;
- * docs/sessions.md describes them.
+/* vkstash: shader cache sessions, control over caches and background work, and identifiers, for programs and
+ * translators; docs/sessions.md describes them.
  *
  * Made of src/api/ by `VKSTASH_PUBLISH_GOLDEN=1 cargo test -p vkstash --lib api::tests`: change that. */
 #ifndef VKSTASH_H

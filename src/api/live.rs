@@ -32,8 +32,8 @@ struct Entry {
 /// A row of places. A place changes with one atomic store; a reader takes no lock and no count that others share.
 type Row = Box<[ArcSwapOption<Entry>]>;
 
-/// Sessions of this process. Not a slab of the crate sharded-slab: that counts the readers of an entry in the entry, which
-/// threads that use one session would share; and these handles tell a forked child which were its parent's.
+/// Sessions of this process. Not a slab of the crate sharded-slab: that counts the readers of an entry in the entry,
+/// which threads that use one session would share; and these handles tell a forked child which were its parent's.
 struct Live {
     /// What the ancestors had created when this process first used a session.
     before: u64,

@@ -16,8 +16,8 @@ const SOURCES: [&str; 5] = [
 ];
 
 const BEGIN: &str = "\
-/* vkstash: shader cache sessions, control over caches and background work, and identifiers, for programs and translators;
- * docs/sessions.md describes them.
+/* vkstash: shader cache sessions, control over caches and background work, and identifiers, for programs and
+ * translators; docs/sessions.md describes them.
  *
  * Made of src/api/ by `VKSTASH_PUBLISH_GOLDEN=1 cargo test -p vkstash --lib api::tests`: change that. */
 #ifndef VKSTASH_H

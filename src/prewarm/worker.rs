@@ -118,7 +118,8 @@ impl Worker {
         let Some(stash) = self.session.stash() else { return found };
         stash.portable().for_each(Kind::DeviceConfiguration, &mut |digest, record| {
             let decoded = key::decode::<DeviceConfiguration>(record).ok();
-            if let Some(configuration) = decoded.filter(|_| check::is_true(Kind::DeviceConfiguration, digest, record))
+            if let Some(configuration) =
+                decoded.filter(|_| check::is_true(Kind::DeviceConfiguration, digest, record))
             {
                 found.push((*digest, configuration));
             }

@@ -38,8 +38,8 @@ pub struct Order {
     pub sources: &'static [Source],
 }
 
-/// What decides about the order, of a request and of the device. The default is a request for which nobody but the stash
-/// may be asked.
+/// What decides about the order, of a request and of the device. The default is a request for which no source but the
+/// stash may be asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
     /// Only what is parked may be handed out.
@@ -104,8 +104,8 @@ fn after_stash(facts: &Facts) -> &'static [Source] {
     }
 }
 
-/// Whether the driver is asked before something is compiled through a cache of the layer's, which does not have what the
-/// driver's own has.
+/// Whether the driver is asked before something is compiled through a cache of the layer's, which does not have what
+/// the driver's own has.
 fn asks_driver_after_stash(facts: &Facts) -> bool {
     !facts.forbids_compiling
         && (facts.driver_object_may_have || !facts.recording_finds_disk)

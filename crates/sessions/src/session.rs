@@ -65,7 +65,10 @@ pub(crate) fn stash_of(place: &Place) -> Result<Location, Error> {
 
 /// [`stash_of`] if it is there.
 pub(crate) fn existing(place: &Place) -> Result<Option<Folder>, Error> {
-    let is_missing = |error: &OpenError| matches!(error, OpenError::Unreadable { source, .. } if source.kind() == ErrorKind::NotFound);
+    let is_missing = |error: &OpenError| match error {
+        OpenError::Unreadable { source, .. } => source.kind() == ErrorKind::NotFound,
+        _ => false,
+    };
     let root = Folder::root(place.root(), false);
     let application = root.and_then(|root| root.sub(place.application(), false));
     match application.and_then(|application| application.sub(FOLDER, false)) {

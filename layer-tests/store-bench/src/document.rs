@@ -71,8 +71,8 @@ fn notes(report: &Report, text: &mut String) {
          Keys are SHA-256 of a counter, values 1 to 64 KiB of incompressible bytes, 9 KiB in the mean. Each job has \
          a process of its own. Nobody syncs, except where the list below says so.\n\n\
          * bulk insert: payload over the time to insert 32 MiB after 32 MiB and to close the store, just after a file \
-         of that size (2 GiB at most) was written and removed, so that no engine waits for the host of a virtual machine to \
-         hand out memory\n\
+         of that size (2 GiB at most) was written and removed, so that no engine waits for the host of a virtual \
+         machine to hand out memory\n\
          * single put: into the full store, until this process can read the entry and the engine has it\n\
          * open to first get: a fresh process, after main; the value is copied and compared afterwards\n\
          * after kill -9: the writer filled the store and was killed before it closed it; the first process that \
@@ -83,9 +83,8 @@ fn notes(report: &Report, text: &mut String) {
          * get miss: random absent keys; other live writers are processes that put an entry every few milliseconds; \
          redb allows none\n\
          * memory: growth of the process from an empty store, closed again, to the full one with each key looked up, \
-         from /proc/self/smaps_rollup, over the number of entries. LMDB's are pages of its file, and those around them that the kernel maps with \
-         them; redb and SQLite \
-         keep caches of their own, redb's with values in them\n",
+         from /proc/self/smaps_rollup, over the number of entries. LMDB's are pages of its file, and those \
+         around them that the kernel maps with them; redb and SQLite keep caches of their own, redb's with values in them\n",
     );
     let timer = report.sizes.iter().find_map(|size| measures::TIMER.value(size, Engine::Lmdb));
     if let Some(timer) = timer {

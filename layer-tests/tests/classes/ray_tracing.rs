@@ -137,8 +137,8 @@ fn contents(driver: &Driver, value: &Value) -> Vec<Vec<u8>> {
     all.into_iter().map(|one| one.into_iter().enumerate().map(kept).collect()).collect()
 }
 
-/// All of so many pipelines were had already. RADV answers that a library with any-hit shaders is not in its caches, but
-/// creates it from them: the layer counts it as offered if the call was fast enough.
+/// The driver had all of these pipelines already. RADV answers that a library with any-hit shaders is not in its
+/// caches, but creates it from them: the layer counts it as offered if the call was fast enough.
 fn all_had(driver: &Driver, reports: &Reports, made: usize) {
     match reports.sum("not_taken") {
         1 if *driver == Driver::Radv => {

@@ -1,5 +1,5 @@
-//! Words that docs/terms.md excludes are in no name, no function is longer than a screen, and a document names each file
-//! that people are to find.
+//! Words that docs/terms.md excludes are in no name, no function is longer than a screen, and something names each
+//! document and script.
 
 use std::fs;
 use std::path::{Path, PathBuf};

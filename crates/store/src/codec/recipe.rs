@@ -1,6 +1,6 @@
-//! The codec of recipes, layouts, render passes and device configurations. These have a few hundred bytes, too few for zstd to learn
-//! from, so it starts with a dictionary of what the recipes of many programs have in common. Only the content of one
-//! block is stored; the decoder restores the headers before it.
+//! The codec of recipes, layouts, render passes and device configurations. These have a few hundred bytes, too few for
+//! zstd to learn from, so it starts with a dictionary of what the recipes of many programs have in common. Only the
+//! content of one block is stored; the decoder restores the headers before it.
 
 use crate::codec::dictionary::{BLOCK, LAST_COMPRESSED, LONGEST};
 use crate::codec::plain::plain;

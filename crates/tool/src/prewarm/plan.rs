@@ -413,7 +413,12 @@ impl<'a> Application<'a> {
 
     /// The header of a device that is made like a recorded one. If the worker dies of that, the next question gets
     /// another.
-    fn opened(&self, worker: &mut Asked, physical: &Physical, configuration: &Key) -> Result<DeviceHeader, AskError> {
+    fn opened(
+        &self,
+        worker: &mut Asked,
+        physical: &Physical,
+        configuration: &Key,
+    ) -> Result<DeviceHeader, AskError> {
         let answer = worker.ask(&format!("open {} {}", physical.index, hex::encode(configuration)), "opened");
         if matches!(answer, Err(AskError::Died(_) | AskError::Hung(_))) {
             *worker = Asked::start(self.launch, &self.info.folder, self.limits.timeout)?;
