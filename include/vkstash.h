@@ -116,7 +116,7 @@ typedef enum VkstashResult {
 /* The workload was shown completely: what is worth doing is done now. */
 #define VKSTASH_MEASUREMENTS_ACTION_COMMIT 1u
 
-/* The same, by more threads, also while the machine is busy. */
+/* As COMMIT, by more threads, also while the machine is busy. */
 #define VKSTASH_MEASUREMENTS_ACTION_COMMIT_HIGH_PRIORITY 2u
 
 /* Measurements so far are forgotten. */
@@ -171,11 +171,11 @@ typedef struct VkstashAdapter {
 
 /* What was created, and what was missing. */
 typedef struct VkstashCacheStatistics {
-    /* Created, however that was done; of sessions, values that were asked for. */
+    /* Pipelines and modules that were created, however that was done; of sessions, values that were asked for. */
     uint64_t created;
-    /* Of those, created without the stash; of sessions, those that it did not have. */
+    /* Those of `created` that the stash did not have. */
     uint64_t missed_in_stash;
-    /* Of those, the ones that no cache had: a driver compiled them, or the program has to make them. */
+    /* Those of `created` that no cache had: a driver compiled them, or the program has to make them. */
     uint64_t missed_anywhere;
 } VkstashCacheStatistics;
 

@@ -99,7 +99,7 @@ pub const VKSTASH_BACKGROUND_MODE_PROFILING: u32 = 3;
 pub const VKSTASH_MEASUREMENTS_ACTION_KEEP_ALL: u32 = 0;
 /// The workload was shown completely: what is worth doing is done now.
 pub const VKSTASH_MEASUREMENTS_ACTION_COMMIT: u32 = 1;
-/// The same, by more threads, also while the machine is busy.
+/// As COMMIT, by more threads, also while the machine is busy.
 pub const VKSTASH_MEASUREMENTS_ACTION_COMMIT_HIGH_PRIORITY: u32 = 2;
 /// Measurements so far are forgotten.
 pub const VKSTASH_MEASUREMENTS_ACTION_DISCARD_PREVIOUS: u32 = 3;
@@ -161,11 +161,11 @@ pub struct VkstashAdapter {
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct VkstashCacheStatistics {
-    /// Created, however that was done; of sessions, values that were asked for.
+    /// Pipelines and modules that were created, however that was done; of sessions, values that were asked for.
     pub created: u64,
-    /// Of those, created without the stash; of sessions, those that it did not have.
+    /// Those of `created` that the stash did not have.
     pub missed_in_stash: u64,
-    /// Of those, the ones that no cache had: a driver compiled them, or the program has to make them.
+    /// Those of `created` that no cache had: a driver compiled them, or the program has to make them.
     pub missed_anywhere: u64,
 }
 

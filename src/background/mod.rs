@@ -2,13 +2,13 @@
 //! recorded after it did.
 //!
 //! - [`park`] parked pipelines: who makes them, and when they are given up
-//! - [`make`] one pipeline; `again` its call, from the recipe; `order` which ones the program is likely to ask for;
+//! - [`make`] one pipeline; `replay` its call, from the recipe; `order` which ones the program is likely to ask for;
 //!   `questions` whether the driver's own caches are asked for it
 //! - [`driver_hits`] artifacts of what the driver had: recorded when the program creates nothing
 //! - [`mode`] what background work may do, and what becomes of measurements
 //! - [`pool`] the workers and their tasks
-//! - [`gate`] when a worker may call a driver; `spare` when it gives up its processor; `processors` and `memory` what
-//!   the process may use
+//! - [`gate`] when a worker may call a driver; `pauses` when it gives up its processor; `queue` tasks that wait;
+//!   `processors` and `memory` what the process may use
 //! - [`objects`] modules, layouts and render passes of the layer's own, made of the stash's records
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 

@@ -31,17 +31,17 @@ pub unsafe extern "system" fn create_compute(
     pipelines: *mut vk::Pipeline,
 ) -> vk::Result {
     let uncancelled = Uncancelled::begin();
-    // SAFETY: a live device.
+    // SAFETY: `handle` is a live device, as the command demands of its caller.
     let Some(device) = (unsafe { live_devices::find_within(&uncancelled, handle) }) else {
         pass!(handle, create_compute_pipelines(cache, count, infos, allocator, pipelines));
     };
     let Some(next) = device.table.create_compute_pipelines else { return vk::Result::ERROR_UNKNOWN };
-    // SAFETY: the program's valid arguments.
+    // SAFETY: the next layer's command gets the arguments of this one, which are valid for both.
     let untouched = || unsafe {
         let below = || next(handle, cache, count, infos, allocator, pipelines);
         untouched(&device, count, infos, pipelines, below)
     };
-    // SAFETY: the program's valid arguments.
+    // SAFETY: the arguments are those of the command: `count` valid create infos, and room for as many handles.
     let batch = || unsafe {
         let _begun = begin("vkCreateComputePipelines", count);
         create(&uncancelled, &device, cache, count, infos, allocator, pipelines, untouched)
@@ -62,17 +62,17 @@ pub unsafe extern "system" fn create_graphics(
     pipelines: *mut vk::Pipeline,
 ) -> vk::Result {
     let uncancelled = Uncancelled::begin();
-    // SAFETY: a live device.
+    // SAFETY: `handle` is a live device, as the command demands of its caller.
     let Some(device) = (unsafe { live_devices::find_within(&uncancelled, handle) }) else {
         pass!(handle, create_graphics_pipelines(cache, count, infos, allocator, pipelines));
     };
     let Some(next) = device.table.create_graphics_pipelines else { return vk::Result::ERROR_UNKNOWN };
-    // SAFETY: the program's valid arguments.
+    // SAFETY: the next layer's command gets the arguments of this one, which are valid for both.
     let untouched = || unsafe {
         let below = || next(handle, cache, count, infos, allocator, pipelines);
         untouched(&device, count, infos, pipelines, below)
     };
-    // SAFETY: the program's valid arguments.
+    // SAFETY: the arguments are those of the command: `count` valid create infos, and room for as many handles.
     let batch = || unsafe {
         let _begun = begin("vkCreateGraphicsPipelines", count);
         create(&uncancelled, &device, cache, count, infos, allocator, pipelines, untouched)
@@ -256,14 +256,14 @@ pub unsafe extern "system" fn destroy(
     allocator: *const vk::AllocationCallbacks<'_>,
 ) {
     let uncancelled = Uncancelled::begin();
-    // SAFETY: a live device.
+    // SAFETY: `handle` is a live device, as the command demands of its caller.
     let Some(device) = (unsafe { live_devices::find_within(&uncancelled, handle) }) else {
         pass!(handle, destroy_pipeline(pipeline, allocator));
     };
     // Forgotten first: the driver may give the handle to another thread at once.
     guard_within(&uncancelled, "vkDestroyPipeline", || device.objects.libraries.remove(pipeline), || ());
     if let Some(next) = device.table.destroy_pipeline {
-        // SAFETY: the program's valid arguments.
+        // SAFETY: the program destroys a pipeline of this device that no call uses any more.
         unsafe { next(handle, pipeline, allocator) };
     }
 }

@@ -31,6 +31,13 @@ impl Floors {
         self.0.iter().position(|floor| floor.iter().any(|name| name == module))
     }
 
+    /// The modules that the map names and a room does not have.
+    pub fn strangers(&self, room: &[String], tree: &Tree) -> Vec<&String> {
+        let is_there =
+            |name: &String| tree.modules.contains_key(&[room, std::slice::from_ref(name)].concat());
+        self.0.iter().flatten().filter(|name| !is_there(name)).collect()
+    }
+
     /// The differences between the map and the crate.
     pub fn disagreements(&self, tree: &Tree) -> Vec<String> {
         let modules: Vec<&String> =

@@ -1,4 +1,4 @@
-//! The tests that docs/filters.md names exist.
+//! The tests that docs/filters.md and docs/COMPAT.md name exist.
 
 use std::fs;
 use std::path::Path;
@@ -23,6 +23,23 @@ fn each_filter_names_tests_that_exist() {
             let text = fs::read_to_string(tests.join(file).with_extension("rs")).unwrap_or_default();
             assert!(text.contains(&format!("fn {function}(")), "{file}.rs has no {function}");
         }
+    }
+}
+
+#[test]
+fn the_tests_that_show_a_difference_exist() {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    let repository = tests.join("../..");
+    let document = fs::read_to_string(repository.join("docs/COMPAT.md")).unwrap();
+    let named = named(&document);
+    assert!(named.len() > 100, "{}", named.len());
+    for (file, function) in named {
+        let file = Path::new(file).with_extension("rs");
+        let text = [tests.join(&file), repository.join(&file)]
+            .into_iter()
+            .find_map(|path| fs::read_to_string(path).ok());
+        let text = text.unwrap_or_else(|| panic!("there is no {}", file.display()));
+        assert!(text.contains(&format!("fn {function}(")), "{} has no {function}", file.display());
     }
 }
 

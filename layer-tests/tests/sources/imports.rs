@@ -71,6 +71,23 @@ fn nothing_imports_upwards() {
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
+/// The map of a room names no module that it does not have.
+#[test]
+fn maps_of_rooms_are_true() {
+    let mut found = Vec::new();
+    for root in crates() {
+        let tree = tree(&root);
+        for (room, module) in tree.modules.iter().filter(|(room, _)| !room.is_empty()) {
+            if module.file.ends_with("mod.rs") {
+                let map = Floors::read(&read(&module.file).unwrap());
+                let strangers = map.strangers(room, &tree);
+                found.extend(strangers.iter().map(|name| format!("{}: no {name}", module.file.display())));
+            }
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
 #[test]
 fn every_file_of_the_suites_is_compiled() {
     let folder = repository().join("layer-tests/tests");

@@ -196,12 +196,12 @@ pub unsafe fn render_pass2(info: &vk::RenderPassCreateInfo2<'_>) -> Result<Rende
                 ],
                 [a.initial_layout, a.final_layout],
             ),
-            // SAFETY: the chain of a valid structure.
+            // SAFETY: the attachment is an element of a valid create info, so its chain is valid.
             extensions: unsafe { owned_plain(a.p_next) }?,
         })
     });
     let dependencies = dependencies.iter().map(|d| {
-        // SAFETY: the chain of a valid structure.
+        // SAFETY: the dependency is an element of a valid create info, so its chain is valid.
         let extensions = unsafe { owned_plain(d.p_next) }?;
         let barrier = vk::StructureType::MEMORY_BARRIER_2.as_raw();
         // A VkMemoryBarrier2 takes the place of the four masks.
@@ -301,7 +301,7 @@ unsafe fn reference2(r: &vk::AttachmentReference2<'_>) -> Result<Reference, Refu
         attachment: r.attachment,
         layout: r.layout.as_raw(),
         aspects: 0,
-        // SAFETY: the chain of a valid structure.
+        // SAFETY: the reference is a valid VkAttachmentReference2, so its chain is valid.
         extensions: unsafe { owned_plain(r.p_next) }?,
     })
 }

@@ -64,7 +64,7 @@ pub unsafe fn input_assembly<'a>(
         flags: info.flags.as_raw(),
         topology: info.topology.as_raw(),
         restart: dynamic.unless(vk::DynamicState::PRIMITIVE_RESTART_ENABLE, info.primitive_restart_enable),
-        // SAFETY: the chain of a valid structure.
+        // SAFETY: `info` is a valid VkPipelineInputAssemblyStateCreateInfo, so its chain is valid.
         extensions: unsafe { chain::scan_plain(info.p_next) }?,
     }))
 }
@@ -90,7 +90,7 @@ pub unsafe fn tessellation<'a>(
         flags: info.flags.as_raw(),
         patch_control_points: dynamic
             .unless(vk::DynamicState::PATCH_CONTROL_POINTS_EXT, info.patch_control_points),
-        // SAFETY: the chain of a valid structure.
+        // SAFETY: `info` is a valid VkPipelineTessellationStateCreateInfo, so its chain is valid.
         extensions: unsafe { chain::scan_plain(info.p_next) }?,
     }))
 }
@@ -126,7 +126,7 @@ pub unsafe fn viewport<'a>(
             .iter()
             .map(|s| (s.offset.x, s.offset.y, s.extent.width, s.extent.height))
             .collect(),
-        // SAFETY: the chain of a valid structure.
+        // SAFETY: `info` is a valid VkPipelineViewportStateCreateInfo, so its chain is valid.
         extensions: unsafe { chain::scan(info.p_next, |node| structures::viewport(node, dynamic)) }?,
     }))
 }
@@ -157,7 +157,7 @@ pub unsafe fn rasterization<'a>(
             dynamic.unless(D::FRONT_FACE, info.front_face.as_raw() as u32),
         ],
         factors: [bias[0], bias[1], bias[2], dynamic.unless(D::LINE_WIDTH, info.line_width.to_bits())],
-        // SAFETY: the chain of a valid structure.
+        // SAFETY: `info` is a valid VkPipelineRasterizationStateCreateInfo, so its chain is valid.
         extensions: unsafe { chain::scan_plain(info.p_next) }?,
     }))
 }
@@ -186,7 +186,7 @@ pub unsafe fn multisample<'a>(
             dynamic.unless(D::ALPHA_TO_COVERAGE_ENABLE_EXT, info.alpha_to_coverage_enable),
             dynamic.unless(D::ALPHA_TO_ONE_ENABLE_EXT, info.alpha_to_one_enable),
         ],
-        // SAFETY: the chain of a valid structure.
+        // SAFETY: `info` is a valid VkPipelineMultisampleStateCreateInfo, so its chain is valid.
         extensions: unsafe { chain::scan(info.p_next, |node| structures::multisample(node, dynamic)) }?,
     }))
 }
@@ -226,7 +226,7 @@ pub unsafe fn depth_stencil<'a>(
         ],
         stencil: [face(&info.front), face(&info.back)],
         bounds,
-        // SAFETY: the chain of a valid structure.
+        // SAFETY: `info` is a valid VkPipelineDepthStencilStateCreateInfo, so its chain is valid.
         extensions: unsafe { chain::scan_plain(info.p_next) }?,
     }))
 }
@@ -276,7 +276,7 @@ pub unsafe fn color_blend<'a>(
         attachment_count: info.attachment_count,
         attachments: attachments.iter().map(words).collect(),
         constants: info.blend_constants.map(|c| dynamic.unless(D::BLEND_CONSTANTS, c.to_bits())),
-        // SAFETY: the chain of a valid structure.
+        // SAFETY: `info` is a valid VkPipelineColorBlendStateCreateInfo, so its chain is valid.
         extensions: unsafe { chain::scan(info.p_next, |node| structures::color_blend(node, dynamic)) }?,
     }))
 }

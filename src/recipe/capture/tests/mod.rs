@@ -1,6 +1,6 @@
 //! What the key separates and joins, and which pointers stay unread.
 //!
-//! - [`fence`] memory that may not be read, and structures that end where it begins; [`unread`] garbage where
+//! - [`guard_page`] memory that may not be read, and structures that end where it begins; [`unread`] garbage where
 //!   the contract lets it be
 //! - [`helpers`] objects by handle, and captures as bytes; [`full`] a graphics pipeline whose parts can be
 //!   changed; [`changes`] every part of one, and when it matters
