@@ -121,8 +121,8 @@ rust_of_lints=1.95
 rust_version() { { cargo --version 2>/dev/null || echo cargo 0; } | awk '{ print $2 }'; }
 has_rust_of_lints() { case $(rust_version) in "$rust_of_lints" | "$rust_of_lints".*) true ;; *) false ;; esac; }
 
-# Builds the library and the tool as packages ship them (docs/data/size.tsv says what each part is worth). Cargo leaves
-# the symbols of a library that is linked as one piece, so the compiler is told.
+# Builds the library and the tool as packages ship them (docs/data/size.tsv says what each part is worth). Cargo 1.95
+# passes strip=debuginfo although the profile says symbols, so the compiler is told.
 build_packaged() {
     local flags=(-C strip=symbols) strategy
     local -x CFLAGS="${CFLAGS:-} -DDYNAMIC_BMI2=0"

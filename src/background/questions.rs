@@ -22,7 +22,7 @@ const EACH: Duration = Duration::from_millis(1);
 /// After so many questions in vain, one after the other, the driver is asked for one key in so many.
 const IN_VAIN: u32 = 8;
 const ONE_IN: u32 = 64;
-/// A question that waits for so long without computing is in vain, too.
+/// A question that takes so long is in vain whatever its answer is: the driver waits for something, or computes.
 const LONG_WAIT: Duration = Duration::from_millis(10);
 
 /// What the questions on one device have brought.
@@ -30,7 +30,7 @@ const LONG_WAIT: Duration = Duration::from_millis(10);
 pub struct Questions {
     /// Questions in vain since the last one that brought a pipeline.
     in_vain: AtomicU32,
-    /// Keys that came up since there were [`IN_VAIN`] questions in vain.
+    /// Keys that came up while the last [`IN_VAIN`] questions were in vain; never reset.
     left_out: AtomicU32,
     asked: AtomicU32,
     /// Nanoseconds of processor time that the questions have taken.
@@ -104,7 +104,7 @@ impl Questions {
             }
             vk::Result::SUCCESS => self.in_vain.store(0, Ordering::Relaxed),
             vk::Result::PIPELINE_COMPILE_REQUIRED => _ = self.in_vain.fetch_add(1, Ordering::Relaxed),
-            // An error says nothing of what the driver has.
+            // An error that came at once says nothing of what the driver has.
             _ => {}
         }
         let asked = self.asked.fetch_add(1, Ordering::Relaxed) + 1;

@@ -133,7 +133,8 @@ impl<T, E, O> Queue<T, E, O> {
     }
 
     /// Queues a task, or gives it back with the reason. `by`: the running task that queues it as its successor. The
-    /// commits that wait for that one wait for the successor, too, and it is accepted where new tasks are not.
+    /// commits that wait for that one wait for the successor, too, and if there is such a commit, the successor is
+    /// accepted where new tasks are not.
     pub(super) fn push(&mut self, owner: u64, task: T, by: Option<Number>) -> Result<(), (T, Cancelled)> {
         let root = self.root_of(by);
         if let Some(why) = self.refuses_successor(owner, root) {

@@ -131,7 +131,7 @@ unsafe fn write(device: &Device, answer: &[u8], size: &mut usize, data: *mut u8)
     let header = HEADER_SIZE;
     if *size > header {
         let mut written = *size;
-        // SAFETY: `data` has room for `size` bytes, which `written` starts with.
+        // SAFETY: `data` has room for as many bytes as `written` says, which is the program's own size here.
         let result = unsafe { app_data::write_prefix(device, answer, &mut written, data) };
         // Whatever the driver makes of its own data, this is not all of it.
         if result.is_some() && written <= *size {

@@ -64,7 +64,7 @@ pub unsafe fn complete(device: &Device, handle: vk::PipelineCache, cache: &AppCa
     let source = takes.then_some(handle);
     // SAFETY: `source` is `handle` or none: a live cache that the program lets this thread read now.
     let (data, keys) = unsafe { merged(device, source, cache, &pending, answer.as_ref()) }?;
-    // What the next answer is built upon must not stand beside it.
+    // The earlier answer's room in the budget is free before the next one takes its own.
     *answer = None;
     match Kept::answer(data) {
         Ok(data) => {

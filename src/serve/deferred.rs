@@ -158,7 +158,9 @@ unsafe fn without_compiling(call: &Call<'_, Info<'_>>, base: impl FnOnce(usize) 
         let mut alone = *call.creation;
         alone.stand_alone(&mut arena, base);
         let call = call.with(&alone);
-        modules::with_request(&call, &described, |request| climb(request, base_is_missing, tried, &mut steps))
+        modules::with_request(&call, &described, |request| {
+            ask_in_order(request, base_is_missing, tried, &mut steps)
+        })
     };
     if attempt.had.is_none() {
         steps.step(Asked::Own, Said::Deferred);
@@ -171,7 +173,7 @@ unsafe fn without_compiling(call: &Call<'_, Info<'_>>, base: impl FnOnce(usize) 
 ///
 /// # Safety
 /// The request's create info is valid.
-unsafe fn climb(
+unsafe fn ask_in_order(
     request: &Request<'_, Info<'_>>,
     base_is_missing: bool,
     tried: Attempt,

@@ -92,7 +92,7 @@ pub fn has_failed(stored: &Stored, key: &Key) -> bool {
 pub fn note_failed(stored: &Stored, key: &Key, for_good: bool) {
     let Some(before) = failures(stored, key) else { return };
     let count = if for_good { payload::MOST_TRIES } else { before.saturating_add(1) };
-    // What is dropped is tried again. The driver has made it, so no error is known of it.
+    // If the store drops this record, the key is tried again. It replaces no error: the driver has made the pipeline.
     stored.device.put(Kind::Failed, key, Box::new([payload::NOT_RECORDED, count]));
 }
 

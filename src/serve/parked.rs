@@ -16,7 +16,7 @@ use super::request::Request;
 use crate::state::parked::{Finished, MadeOf};
 use crate::state::stored::Source;
 
-/// Notes a request of what cannot be parked: if the last run did not make it, more is made ahead.
+/// Notes a request for which nothing that waits is looked up: if the last run did not make it, more is made ahead.
 fn note<I: CreateInfo>(request: &Request<'_, I>) {
     let Request { call, pipeline } = request;
     let device = call.device;

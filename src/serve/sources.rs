@@ -95,8 +95,9 @@ unsafe fn serve_described<I: CreateInfo>(
         Err(refusal) => return unsafe { bypass::bypass(call, refusal) },
     };
     // SAFETY: the create info could be captured. The request holds it, or a copy that differs only as it must.
-    let answer =
-        unsafe { modules::with_request(call, &described, |request| climb(request, artifact, &mut tried)) };
+    let answer = unsafe {
+        modules::with_request(call, &described, |request| ask_in_order(request, artifact, &mut tried))
+    };
     if call.parsed().is_library() && answer.result == vk::Result::SUCCESS {
         device.objects.libraries.insert(answer.pipeline, Ok(described.library()));
     }
@@ -122,11 +123,15 @@ pub fn note_tried(device: &Device, key: &Key, tried: &Tried, result: vk::Result)
     }
 }
 
-/// From the stash, from the driver, or compiled.
+/// Asks the sources in their order, and compiles where none has the pipeline.
 ///
 /// # Safety
 /// The request's create info is valid.
-unsafe fn climb<I: CreateInfo>(request: &Request<'_, I>, buffer: &mut Vec<u8>, tried: &mut Tried) -> Answer {
+unsafe fn ask_in_order<I: CreateInfo>(
+    request: &Request<'_, I>,
+    buffer: &mut Vec<u8>,
+    tried: &mut Tried,
+) -> Answer {
     let call = &request.call;
     let parsed = call.parsed();
     if parsed.naming.lacks_code {

@@ -86,7 +86,7 @@ pub struct Parked {
     /// What is made, once that is known, and once everything that was put off is read.
     plan: OnceLock<Plan>,
     whole_plan: OnceLock<Plan>,
-    /// One of [`NO_WORK`], [`EXPECTED`] and [`SETTLED`].
+    /// Whether workers will make pipelines: [`NO_WORK`], a plan is [`EXPECTED`], or it is known and [`SETTLED`].
     outlook: AtomicU8,
     /// What was asked for while a plan, or a whole one, is expected.
     asked: Mutex<Vec<Key>>,
@@ -725,7 +725,7 @@ mod tests {
         assert_eq!(refills(3), 2);
     }
 
-    /// What nobody looks up is noted all the same (`serve/sources.rs`).
+    /// A request for which nothing is looked up is noted all the same (`serve/parked.rs`).
     #[test]
     fn a_program_that_asks_for_more_than_its_last_run_has_more_made() {
         let parked = Parked::default();

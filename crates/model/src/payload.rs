@@ -134,8 +134,8 @@ impl Failure<'_> {
     }
 }
 
-/// How often what the driver has of a key could not be recorded, as a failed record says. None: something else is known
-/// of the key, such as that it has killed a worker of `prewarm`.
+/// How often what the driver has of a key could not be recorded, as a failed record says. None: workers leave the key
+/// alone ([`Failure::is_grave`]).
 pub fn tries(record: &[u8]) -> Option<u8> {
     match Failure::of(record) {
         Failure::NotRecorded(count) => Some(count),
@@ -144,8 +144,8 @@ pub fn tries(record: &[u8]) -> Option<u8> {
     }
 }
 
-/// What stands before the blob in an artifact's payload (docs/format.md): what the compile cost in
-/// microseconds, and the form of the rest.
+/// What stands before the blob in an artifact's payload (docs/format.md): what the compile, or the driver's answer from
+/// its own caches, took in microseconds, the form of the rest, and the refusals in a row.
 pub fn prefix(cost: Duration, refusals: u8) -> [u8; PREFIX] {
     let mut bytes = [0; PREFIX];
     bytes[..4].copy_from_slice(&cost_record(cost));

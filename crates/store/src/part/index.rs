@@ -71,7 +71,7 @@ impl Index {
     pub(crate) fn insert(&self, slot: Slot, source: Source) {
         let pinned = self.map.pin();
         let keeps_older = slot.kind != Kind::Use;
-        // Before the entry is there: who finds none goes by that.
+        // Counted before the entry is there: a reader that finds a count of 0 does not look into the map.
         let count = &self.counts[slot.kind.position()];
         count.fetch_add(1, Ordering::AcqRel);
         let outcome = pinned.compute(slot, |old| {

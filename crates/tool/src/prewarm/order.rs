@@ -99,7 +99,7 @@ pub(crate) fn recorded_cost<'a>(parts: impl Iterator<Item = &'a Part>, key: &Key
 /// Estimates from the length of the code what no driver has compiled yet.
 pub(crate) struct Lengths<'a> {
     portable: &'a Part,
-    /// Bytes of code of each module that was looked at.
+    /// Bytes of the record of each module that was looked at.
     modules: HashMap<Key, u64>,
 }
 
@@ -109,7 +109,7 @@ impl<'a> Lengths<'a> {
         Lengths { portable, modules: HashMap::new() }
     }
 
-    /// Bytes of code of these modules together.
+    /// Bytes of the records of these modules together.
     fn of(&mut self, modules: &[Key]) -> u64 {
         let mut record = Vec::new();
         let mut of_one = |module: &Key| {
@@ -121,7 +121,8 @@ impl<'a> Lengths<'a> {
         modules.iter().map(&mut of_one).sum()
     }
 
-    /// Fills in the costs that are not known: as much for each byte as the others took, or a microsecond.
+    /// Fills in the costs that are not known: as much for each byte as the known ones took. If none is known, a
+    /// microsecond a byte, and at least [`USUAL`].
     pub(crate) fn fill_in<'k>(&mut self, costs: &mut [Option<u64>], modules_of: impl Fn(usize) -> &'k [Key]) {
         if costs.iter().all(Option::is_some) {
             return;
