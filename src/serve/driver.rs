@@ -2,7 +2,8 @@
 //!
 //! What the program's warm cache and the driver's disk cache have must not be compiled again: before anything is
 //! compiled through a cache of the layer's, the driver is asked with the program's call and cache. It answers from what
-//! it has or says COMPILE_REQUIRED, in microseconds or in a millisecond (RADV, which looks at its disk). A call that forbids compiling itself is asked in the same way.
+//! it has or says COMPILE_REQUIRED, in microseconds or in a millisecond (RADV, which looks at its disk). A call that
+//! forbids compiling itself is asked in the same way.
 
 use std::time::Instant;
 

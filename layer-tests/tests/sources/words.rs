@@ -1,5 +1,5 @@
-//! Words that docs/terms.md excludes are in no name, no function is longer than a screen, and something names each
-//! document and script.
+//! Words that docs/terms.md excludes are in no name, no function is longer than a screen, something names each document
+//! and script, and documents name files that exist.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -192,4 +192,31 @@ fn every_document_and_script_is_named() {
         .map(|file| file.display().to_string())
         .collect();
     assert!(unnamed.is_empty(), "nothing names {unnamed:?}");
+}
+
+/// The sources and scripts that a text names in code.
+fn named_files(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2).filter(|code| {
+        let is_path = !code.starts_with('/') && !code.contains([' ', '*', ':', '\n', '{', '<']);
+        is_path && [".rs", ".sh"].iter().any(|ending| code.ends_with(ending))
+    })
+}
+
+#[test]
+fn documents_name_files_that_exist() {
+    let files = files();
+    let documents = files.iter().filter(|file| file.extension().is_some_and(|extension| extension == "md"));
+    let mut missing = Vec::new();
+    for document in documents {
+        let text = fs::read_to_string(repository().join(document)).unwrap();
+        let gone = named_files(&text).filter(|named| !files.iter().any(|file| file.ends_with(named)));
+        missing.extend(gone.map(|named| format!("{}: {named}", document.display())));
+    }
+    assert!(missing.is_empty(), "{}", missing.join("\n"));
+}
+
+#[test]
+fn names_of_files_are_found_in_code_alone() {
+    let text = "`src/a.rs` b.rs `c.sh` `d.rs::e` `f g.rs` `/etc/h.sh`";
+    assert_eq!(named_files(text).collect::<Vec<_>>(), ["src/a.rs", "c.sh"]);
 }
