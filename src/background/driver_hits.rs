@@ -3,28 +3,26 @@
 //! A worker does so, one after the other, while the program creates no pipelines. docs/background.md says when.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use ash::vk;
 
 use super::gate::{self, Manners};
-use super::objects::{DeviceTraits, ObjectError, OwnObjects};
+use super::objects::ObjectError;
 use super::pauses;
-use super::pool::{self, Cancelled, Owner, Producer, Task};
+use super::pool::{self, Cancelled, Task};
 use super::replay::{self, NotMade, Replay, StoredCall};
+use super::work::{self, Context, Work};
 use crate::config::OfProcess;
-use crate::recipe::rebuild::{Limits, RebuildError};
+use crate::recipe::rebuild::RebuildError;
 use crate::serve::create_info::CreateInfo;
 use crate::serve::driver_hits::{self, NotRecorded};
 use crate::serve::request::Request;
-use crate::state::device::{Device, IdentifierMode};
+use crate::state::device::Device;
 use crate::state::slow_hits::SlowHit;
 use vkstash_model::counters::Count;
-use vkstash_store::base::util::lock;
-use vkstash_store::forks::PerProcess;
 use vkstash_store::part::admission::Admission;
-use vkstash_store::settings::BackgroundMode;
 
 /// How long the program must have created no pipelines. Loading comes first: a driver may serialise its calls, and
 /// none can be interrupted.
@@ -38,20 +36,10 @@ const IN_VAIN: u32 = 8;
 
 /// Records on workers, for one device, what its driver had.
 struct Recorder {
-    device: Weak<Device>,
-    instance: vk::Instance,
-    owner: Owner,
-    own: OwnObjects,
+    context: Context,
     /// A task waits for a quiet moment, or records.
     is_at_work: AtomicBool,
     in_vain: AtomicU32,
-}
-
-/// The recorders of this process. A forked child records nothing late on its parent's devices.
-static RECORDERS: PerProcess<Mutex<Vec<Arc<Recorder>>>> = PerProcess::empty();
-
-fn recorders() -> MutexGuard<'static, Vec<Arc<Recorder>>> {
-    lock(RECORDERS.get())
 }
 
 /// A device was created: what its driver has is recorded from now on. Nothing is started before there is some of it.
@@ -77,59 +65,25 @@ pub fn start(device: &Arc<Device>) {
     }));
 }
 
-/// The program destroys an instance whose devices it may not have destroyed: nothing is recorded for them any more.
-/// False: a worker may still be in the driver.
-pub fn leave_instance(instance: vk::Instance) -> bool {
-    let Some(recorders) = RECORDERS.known() else { return true };
-    let recorders = lock(recorders);
-    let of_instance = recorders.iter().filter(|recorder| recorder.instance == instance);
-    let owners: Vec<Owner> = of_instance.map(|recorder| recorder.owner).collect();
-    drop(recorders);
-    // Each is left, whatever came of the others.
-    let stay = owners.into_iter().filter(|owner| !pool::leave(*owner)).count();
-    pool::join() && stay == 0
-}
-
-/// The program destroys the device: nothing is recorded for it any more. False: a driver call of a worker hangs, and
-/// what it uses must not be destroyed.
-///
-/// # Safety
-/// The device is alive.
-pub unsafe fn leave(device: &Device) -> bool {
-    let Some(recorders) = RECORDERS.known() else { return true };
-    let mut recorders = lock(recorders);
-    let is_of_device = |recorder: &Arc<Recorder>| std::ptr::eq(recorder.device.as_ptr(), device);
-    let Some(position) = recorders.iter().position(is_of_device) else { return true };
-    let recorder = recorders.swap_remove(position);
-    drop(recorders);
-    if !pool::leave(recorder.owner) {
-        return false;
+impl Work for Recorder {
+    fn context(&self) -> &Context {
+        &self.context
     }
-    // SAFETY: the device is alive; no task of this owner is in a driver or enters one, and what was made with
-    // the objects is destroyed.
-    unsafe { recorder.own.destroy() };
-    true
+
+    fn failed(&self, device: &Device) {
+        // No worker takes the waiting pipelines any more: from now on the program's calls record what they can.
+        device.slow_hits.close();
+    }
 }
 
 impl Recorder {
     fn new(device: &Arc<Device>) -> Arc<Recorder> {
-        let traits = DeviceTraits {
-            algorithm: (device.identifiers() == IdentifierMode::Native).then_some(device.physical.algorithm),
-            advanced_blend: device.advanced_blend(),
-            limits: Limits::of(&device.physical.properties.limits),
-            // No pipeline that is made here is ever used with a descriptor set.
-            immutable_samplers: true,
-        };
         let recorder = Arc::new(Recorder {
-            device: Arc::downgrade(device),
-            instance: device.instance().handle,
-            owner: Owner::new(),
-            own: OwnObjects::new(device.handle, device.table, traits),
+            context: Context::new(device, true),
             is_at_work: AtomicBool::new(false),
             in_vain: AtomicU32::new(0),
         });
-        pool::register(recorder.owner, Arc::new(AsProducer(Arc::downgrade(&recorder))));
-        recorders().push(recorder.clone());
+        work::enter(&recorder);
         recorder
     }
 
@@ -137,7 +91,7 @@ impl Recorder {
     fn begin(self: &Arc<Recorder>) {
         if !self.is_at_work.swap(true, Ordering::AcqRel) {
             let first = Record { recorder: self.clone(), calls: None, wait: QUIET };
-            pool::queue_after(self.owner, QUIET, Box::new(first));
+            pool::queue_after(self.context.owner, QUIET, Box::new(first));
         }
     }
 
@@ -157,7 +111,7 @@ impl Recorder {
         let Some(hit) = device.slow_hits.take() else { return Next::Nothing };
         // The record is read before the gate: behind it vkDestroyDevice would wait for this worker, and so
         // for the disk.
-        let stored_call = match StoredCall::read(stored, &self.own, &hit.key) {
+        let stored_call = match StoredCall::read(stored, &self.context.own, &hit.key) {
             Ok(stored_call) => stored_call,
             Err(reason) => {
                 self.note(device, &hit, reason);
@@ -191,7 +145,7 @@ impl Recorder {
         // the driver calls nothing of the program's (`enter_driver_of`).
         let made = unsafe {
             let recording = Recording { took: hit.took, calls };
-            replay::with_request(device, &self.own, &hit.key, &stored_call, recording)
+            replay::with_request(device, &self.context.own, &hit.key, &stored_call, recording)
         };
         drop(mark);
         drop(in_driver);
@@ -315,8 +269,8 @@ impl Task for Record {
 
     fn run(self: Box<Self>) {
         let Record { recorder, calls, mut wait } = *self;
-        let Some(device) = recorder.device.upgrade() else { return };
-        let owner = recorder.owner;
+        let Some(device) = recorder.context.device.upgrade() else { return };
+        let owner = recorder.context.owner;
         // In one task: another one would have the pool start another thread for it.
         let next = loop {
             match recorder.next(&device, calls) {
@@ -334,31 +288,8 @@ impl Task for Record {
     }
 
     fn cancel(self: Box<Self>, why: Cancelled) {
-        if let Some(device) = self.recorder.device.upgrade().filter(|_| why == Cancelled::Disabled) {
+        if let Some(device) = self.recorder.context.device.upgrade().filter(|_| why == Cancelled::Disabled) {
             // From now on the program's calls record what they can.
-            device.slow_hits.close();
-        }
-    }
-}
-
-/// What the pool may ask of a device's recorder, which it does not keep.
-struct AsProducer(Weak<Recorder>);
-
-impl AsProducer {
-    fn device(&self) -> Option<Arc<Device>> {
-        self.0.upgrade()?.device.upgrade()
-    }
-}
-
-impl Producer for AsProducer {
-    fn stored_mode(&self) -> Option<BackgroundMode> {
-        self.device()?.stored()?.stash.background_mode()
-    }
-
-    fn failed(&self) {
-        if let Some(device) = self.device() {
-            device.count(Count::InternalFailures);
-            // No worker takes the waiting pipelines any more: from now on the program's calls record what they can.
             device.slow_hits.close();
         }
     }

@@ -6,6 +6,7 @@
 //!   `questions` whether the driver's own caches are asked for it
 //! - [`driver_hits`] artifacts of what the driver had: recorded when the program creates nothing
 //! - [`mode`] what background work may do, and what becomes of measurements
+//! - [`work`] what each kind of work has of its device, and how it ends with the device
 //! - [`pool`] the workers and their tasks
 //! - [`gate`] when a worker may call a driver; `pauses` when it gives up its processor; `queue` tasks that wait;
 //!   `processors` and `memory` what the process may use
@@ -28,3 +29,4 @@ mod queue;
 mod replay;
 #[cfg(test)]
 mod tests;
+pub mod work;

@@ -1,33 +1,31 @@
 //! Pipelines that are finished before the program asks for them: who makes them, and when they are given up.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
 use ash::vk;
 
 use super::gate::{self, Manners};
 use super::make::{self, Bytes, Inputs, Way};
-use super::objects::{DeviceTraits, ObjectError, OwnObjects};
-use super::pool::{self, Cancelled, Owner, Producer, Task};
+use super::objects::ObjectError;
+use super::pool::{self, Cancelled, Task};
 use super::questions::Questions;
 use super::replay::NotMade;
+use super::work::{self, Context, Work};
 use super::{memory, order, pauses, processors};
 use crate::faults;
 use crate::guard::contained;
-use crate::recipe::rebuild::{Limits, RebuildError};
+use crate::recipe::rebuild::RebuildError;
 use crate::serve::driver_hits;
 use crate::state::device::{Device, IdentifierMode};
 use crate::state::parked::Finished;
 use crate::state::plan::Plan;
 use crate::state::stored::Stored;
 use vkstash_model::counters::Count;
-use vkstash_store::base::util::lock;
-use vkstash_store::forks::PerProcess;
 use vkstash_store::format::record::Key;
 use vkstash_store::part::admission::Admission;
-use vkstash_store::settings::BackgroundMode;
 
 /// How often it is looked whether memory is scarce, while finished pipelines wait for the program.
 const LOOKS_AT_MEMORY: Duration = Duration::from_secs(20);
@@ -48,11 +46,7 @@ const PASSED_OVER: usize = 256;
 
 /// The background work that makes pipelines ahead for one device.
 struct Parker {
-    device: Weak<Device>,
-    handle: vk::Device,
-    instance: vk::Instance,
-    owner: Owner,
-    own: OwnObjects,
+    context: Context,
     /// Nanoseconds that making one from an artifact takes, averaged.
     usual: AtomicU64,
     /// Chains of tasks that make pipelines one after the other.
@@ -79,15 +73,6 @@ enum Choice {
     MakeRoom,
 }
 
-type Parkers = Mutex<Vec<Arc<Parker>>>;
-
-/// The parkers of this process. A forked child makes nothing ahead on its parent's devices.
-static PARKERS: PerProcess<Parkers> = PerProcess::empty();
-
-fn parkers() -> MutexGuard<'static, Vec<Arc<Parker>>> {
-    lock(PARKERS.get())
-}
-
 /// A device was created: what the last runs of this program used first is made from its first command on. Nothing is
 /// started for a program of which there is no stash yet.
 ///
@@ -104,18 +89,8 @@ pub fn start(device: &Arc<Device>) {
     }
     let is_to_create = device.keeps_artifacts() || device.identifiers() != IdentifierMode::Off;
     let at_first_command = is_to_create && !device.instance().last_device_was_idle.load(Ordering::Relaxed);
-    let traits = DeviceTraits {
-        algorithm: (device.identifiers() == IdentifierMode::Native).then_some(device.physical.algorithm),
-        advanced_blend: device.advanced_blend(),
-        limits: Limits::of(&device.physical.properties.limits),
-        immutable_samplers: false,
-    };
     let parker = Arc::new(Parker {
-        device: Arc::downgrade(device),
-        handle: device.handle,
-        instance: device.instance().handle,
-        owner: Owner::new(),
-        own: OwnObjects::new(device.handle, device.table, traits),
+        context: Context::new(device, false),
         usual: AtomicU64::new(USUAL.as_nanos() as u64),
         chains: AtomicUsize::new(0),
         looks_at_memory: AtomicBool::new(false),
@@ -125,13 +100,12 @@ pub fn start(device: &Arc<Device>) {
         questions: Questions::default(),
         manners: if processors::are_roomy() { Manners::BesideCalls } else { Manners::AfterCalls },
     });
-    pool::register(parker.owner, Arc::new(AsProducer(Arc::downgrade(&parker))));
+    work::enter(&parker);
     device.parked.expect_plan();
-    parkers().push(parker.clone());
     let late = Arc::downgrade(&parker);
     let begin = move || {
         let Some(parker) = late.upgrade() else { return };
-        if let Some(device) = parker.device.upgrade() {
+        if let Some(device) = parker.context.device.upgrade() {
             parker.begin(&device);
         }
     };
@@ -142,41 +116,26 @@ pub fn start(device: &Arc<Device>) {
     }
 }
 
-/// The program destroys an instance whose devices it may not have destroyed: nothing is made for them any more. False:
-/// a worker may still be in the driver.
-pub fn leave_instance(instance: vk::Instance) -> bool {
-    let Some(parkers) = PARKERS.known() else { return true };
-    let parkers = lock(parkers);
-    let of_instance = |parker: &&Arc<Parker>| parker.instance == instance;
-    let owners: Vec<Owner> = parkers.iter().filter(of_instance).map(|parker| parker.owner).collect();
-    drop(parkers);
-    // Each is left, whatever came of the others.
-    let stay = owners.into_iter().filter(|owner| !pool::leave(*owner)).count();
-    pool::join() && stay == 0
-}
-
-/// The program destroys the device: nothing is made for it any more, and what it has not asked for is destroyed. False:
-/// a driver call of a worker hangs, and what it uses must not be destroyed.
-///
-/// # Safety
-/// The device is alive, and the pipelines of it that the program got are destroyed.
-pub unsafe fn leave(device: &Device) -> bool {
-    let Some(parkers) = PARKERS.known() else { return true };
-    let mut parkers = lock(parkers);
-    let Some(position) = parkers.iter().position(|parker| std::ptr::eq(parker.device.as_ptr(), device))
-    else {
-        return true;
-    };
-    let parker = parkers.swap_remove(position);
-    drop(parkers);
-    if !pool::leave(parker.owner) {
-        return false;
+impl Work for Parker {
+    fn context(&self) -> &Context {
+        &self.context
     }
-    parker.release(device, &device.parked.close());
-    // SAFETY: the device is alive; its parked pipelines are destroyed, and no task of this owner is in a
-    // driver or enters one, so that nothing uses the objects.
-    unsafe { parker.own.destroy() };
-    true
+
+    fn commit(self: Arc<Self>, device: &Device) {
+        if device.parked.plan().is_some() && device.parked.resume() {
+            self.refill();
+        }
+    }
+
+    fn discard(&self, device: &Device) {
+        if !device.stored().is_some_and(|stored| stored.stash.forget_order()) {
+            tracing::debug!("the order of use was not forgotten");
+        }
+    }
+
+    fn release(&self, device: &Device) {
+        destroy_unasked(device, &device.parked.close());
+    }
 }
 
 impl Parker {
@@ -188,7 +147,7 @@ impl Parker {
         }
         // What workers count is in the report of a program that creates no pipelines, too.
         device.session();
-        pool::queue(self.owner, Box::new(Begin { parker: self.clone(), again: LOOKS_AGAIN }));
+        pool::queue(self.context.owner, Box::new(Begin { parker: self.clone(), again: LOOKS_AGAIN }));
     }
 
     /// Takes a plan of what the stash has. None: the task must end.
@@ -212,7 +171,7 @@ impl Parker {
 
     /// Has workers make more of the plan.
     fn refill(self: &Arc<Parker>) {
-        let device = self.device.upgrade();
+        let device = self.context.device.upgrade();
         let plan = device.as_ref().and_then(|device| device.parked.plan());
         let is_short = plan.is_some_and(|plan| plan.available() < FEW);
         let stored = device.as_ref().and_then(|device| device.stored());
@@ -220,7 +179,7 @@ impl Parker {
         let chains = if is_short || is_doubted() { 1 } else { CHAINS };
         self.chains.store(chains, Ordering::Release);
         for _ in 0..chains {
-            pool::queue(self.owner, Box::new(Step(Chain(self.clone()))));
+            pool::queue(self.context.owner, Box::new(Step(Chain(self.clone()))));
         }
     }
 
@@ -237,7 +196,7 @@ impl Parker {
     /// Sees to it that what waits is destroyed where memory becomes scarce.
     fn look_at_memory_later(self: &Arc<Parker>, device: &Device) {
         if device.parked.count() > 0 && !self.looks_at_memory.swap(true, Ordering::SeqCst) {
-            pool::queue_after(self.owner, self.until_memory, Box::new(LookAtMemory(self.clone())));
+            pool::queue_after(self.context.owner, self.until_memory, Box::new(LookAtMemory(self.clone())));
         }
     }
 
@@ -245,17 +204,7 @@ impl Parker {
     fn give_up(&self, device: &Device) {
         let Some(_in_driver) = gate::enter_driver_of(device, Manners::AfterCalls) else { return };
         tracing::debug!("memory is scarce: nothing is made ahead any more");
-        self.release(device, &device.parked.give_up());
-    }
-
-    /// Destroys pipelines that the program has not asked for.
-    fn release(&self, device: &Device, unasked: &[Finished]) {
-        let Some(destroy) = device.table.destroy_pipeline else { return };
-        for finished in unasked {
-            // SAFETY: a live device; the pipeline was made without an allocator, and the program has never had it.
-            unsafe { destroy(self.handle, finished.pipeline, std::ptr::null()) };
-        }
-        device.counters().add(Count::ParkedUnasked, unasked.len() as u64);
+        destroy_unasked(device, &device.parked.give_up());
     }
 
     /// What is made next, and how. None: there is no other one, or no room.
@@ -340,7 +289,7 @@ impl Parker {
         if !stored.device.is_guarded() {
             return later();
         }
-        let mut inputs = match Inputs::read(stored, &self.own, key, way) {
+        let mut inputs = match Inputs::read(stored, &self.context.own, key, way) {
             Ok(inputs) => inputs,
             Err(reason) => {
                 let goes_on = self.note(device, plan, key, reason);
@@ -365,7 +314,8 @@ impl Parker {
         let started = Instant::now();
         // SAFETY: this thread is behind the gate, and vkDestroyDevice waits for that (`pool::leave`), so the device is
         // alive; the driver calls nothing of the program's (`enter_driver_of`).
-        let made = unsafe { make::make(device, stored, &self.own, key, &mut inputs, &self.questions) };
+        let made =
+            unsafe { make::make(device, stored, &self.context.own, key, &mut inputs, &self.questions) };
         drop(mark);
         let pause = stored.device.worker_pause(started.elapsed());
         if made.is_ok() && !matches!(way, Way::Compile(_)) {
@@ -393,7 +343,7 @@ impl Parker {
     /// A pipeline was made. `unwanted`: the program has stopped waiting for it.
     fn hand_in(&self, device: &Device, key: &Key, way: Way, unwanted: Option<Finished>) {
         if let Some(unwanted) = unwanted {
-            self.release(device, &[unwanted]);
+            destroy_unasked(device, &[unwanted]);
         }
         if let Way::Found { took, bytes: Bytes::Lost } = way {
             driver_hits::leave_to_workers(device, key, took);
@@ -415,40 +365,14 @@ impl Parker {
     }
 }
 
-/// What the pool may ask of a device's parker, which it does not keep.
-struct AsProducer(Weak<Parker>);
-
-impl AsProducer {
-    fn device(&self) -> Option<Arc<Device>> {
-        self.0.upgrade()?.device.upgrade()
+/// Destroys pipelines that the program has not asked for.
+fn destroy_unasked(device: &Device, unasked: &[Finished]) {
+    let Some(destroy) = device.table.destroy_pipeline else { return };
+    for finished in unasked {
+        // SAFETY: a live device; the pipeline was made without an allocator, and the program has never had it.
+        unsafe { destroy(device.handle, finished.pipeline, std::ptr::null()) };
     }
-}
-
-impl Producer for AsProducer {
-    fn stored_mode(&self) -> Option<BackgroundMode> {
-        self.device()?.stored()?.stash.background_mode()
-    }
-
-    fn commit(&self) {
-        let Some(parker) = self.0.upgrade() else { return };
-        let Some(device) = parker.device.upgrade() else { return };
-        if device.parked.plan().is_some() && device.parked.resume() {
-            parker.refill();
-        }
-    }
-
-    fn discard(&self) {
-        let Some(device) = self.device() else { return };
-        if !device.stored().is_some_and(|stored| stored.stash.forget_order()) {
-            tracing::debug!("the order of use was not forgotten");
-        }
-    }
-
-    fn failed(&self) {
-        if let Some(device) = self.device() {
-            device.count(Count::InternalFailures);
-        }
-    }
+    device.counters().add(Count::ParkedUnasked, unasked.len() as u64);
 }
 
 /// Whether such pipelines are never made ahead (docs/parking.md).
@@ -486,7 +410,7 @@ impl Task for Begin {
 
     fn run(self: Box<Self>) {
         let Begin { parker, again } = *self;
-        let Some(device) = parker.device.upgrade() else { return };
+        let Some(device) = parker.context.device.upgrade() else { return };
         let Some(stored) = device.stored() else { return };
         let is_first = again == LOOKS_AGAIN;
         if is_first {
@@ -503,7 +427,7 @@ impl Task for Begin {
             return;
         }
         if !is_whole && again < LOOKS_LAST {
-            let owner = parker.owner;
+            let owner = parker.context.owner;
             pool::go_on_after(owner, again, Box::new(Begin { parker, again: 2 * again }));
         } else {
             device.parked.expect_no_plan(device.counters());
@@ -511,7 +435,7 @@ impl Task for Begin {
     }
 
     fn cancel(self: Box<Self>, _: Cancelled) {
-        if let Some(device) = self.parker.device.upgrade() {
+        if let Some(device) = self.parker.context.device.upgrade() {
             device.parked.expect_no_work();
         }
     }
@@ -526,7 +450,7 @@ impl Drop for Chain {
         if parker.chains.fetch_sub(1, Ordering::AcqRel) != 1 {
             return;
         }
-        if let Some(device) = parker.device.upgrade() {
+        if let Some(device) = parker.context.device.upgrade() {
             if parker.is_done.swap(false, Ordering::Relaxed) {
                 device.stored().into_iter().for_each(|stored| stored.device.workers_are_done());
             }
@@ -552,8 +476,8 @@ impl Task for Step {
     fn run(self: Box<Self>) {
         let Step(chain) = *self;
         let parker = &chain.0;
-        let Some(device) = parker.device.upgrade() else { return };
-        let owner = parker.owner;
+        let Some(device) = parker.context.device.upgrade() else { return };
+        let owner = parker.context.owner;
         match parker.make_next(&device) {
             Some(Duration::ZERO) => pool::queue(owner, Box::new(Step(chain))),
             Some(pause) => pool::go_on_after(owner, pause, Box::new(Step(chain))),
@@ -575,7 +499,7 @@ impl Task for LookAtMemory {
     fn run(self: Box<Self>) {
         let LookAtMemory(parker) = *self;
         parker.looks_at_memory.store(false, Ordering::SeqCst);
-        let Some(device) = parker.device.upgrade() else { return };
+        let Some(device) = parker.context.device.upgrade() else { return };
         if memory::is_scarce() {
             parker.give_up(&device);
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ash::vk;
 
-use crate::background::{driver_hits, gate, park};
+use crate::background::{gate, work};
 use crate::config::{self, Config, OfProcess};
 use crate::faults;
 use crate::guard::{guard, keep_or_undo};
@@ -141,11 +141,7 @@ pub unsafe extern "system" fn destroy_instance(
     }
     // SAFETY: the program destroys a live instance, once; its dispatch key is read before it is gone.
     let removed = guard("vkDestroyInstance", || unsafe { instance::remove(handle) }, || None);
-    let left = guard(
-        "vkDestroyInstance",
-        || driver_hits::leave_instance(handle) & park::leave_instance(handle),
-        || false,
-    );
+    let left = guard("vkDestroyInstance", || work::leave_instance(handle), || false);
     let Some(instance) = removed else {
         return guard("vkDestroyInstance", || process::release(handle), || ());
     };

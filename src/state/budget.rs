@@ -3,7 +3,14 @@
 
 use std::ops::Deref;
 
-use vkstash_store::base::memory::{ANSWERS, Budget, COMPANIONS, COMPILED, Taken, copied};
+use vkstash_store::base::memory::{Budget, Taken, bounded, copied};
+
+/// For remembered data of the program's own caches.
+static ANSWERS: Budget = Budget::new(bounded(128 << 20, 12 << 20));
+/// For what was compiled beside the program's own caches. A budget of its own, so that the other one is not used up.
+static COMPILED: Budget = Budget::new(bounded(128 << 20, 12 << 20));
+/// For companion caches.
+static COMPANIONS: Budget = Budget::new(bounded(128 << 20, 12 << 20));
 
 /// Bytes for which there was room; the room is given back with them.
 pub struct Kept {

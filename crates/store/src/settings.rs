@@ -1,5 +1,8 @@
 //! The user's settings: a text file `settings` in the root, and one in each application's folder. docs/format.md
 //! describes the text, docs/bounds.md the meaning.
+//!
+//! The lines are read without a parser for TOML or the like: each is a name and a value, the layer reads them too, and
+//! every program that loads the layer would load the parser.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;

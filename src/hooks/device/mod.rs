@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use ash::vk;
 
-use crate::background::{driver_hits, gate, park};
+use crate::background::{driver_hits, gate, park, work};
 use crate::faults;
 use crate::guard::{contained, guard, keep_or_undo};
 use crate::loader::{self, Advanced, DeviceLink};
@@ -274,7 +274,7 @@ pub unsafe extern "system" fn destroy_device(
             // reference to the stash, which the instance keeps (contract 1.11).
             // SAFETY: the device is alive, and the program has destroyed its pipelines
             // (VUID-vkDestroyDevice-device-05137).
-            let leave = || unsafe { driver_hits::leave(&device) & park::leave(&device) };
+            let leave = || unsafe { work::leave(&device) };
             if !guard(command, leave, || false) {
                 // A worker uses both, or it is not known that none does.
                 device.instance().keep();

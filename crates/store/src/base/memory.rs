@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Budgets are smaller in a 32-bit process, whose address space the program needs.
-const fn bounded(wide: usize, narrow: usize) -> usize {
+pub const fn bounded(wide: usize, narrow: usize) -> usize {
     if cfg!(target_pointer_width = "64") { wide } else { narrow }
 }
 
@@ -16,13 +16,6 @@ const LARGEST: usize = bounded(1 << 30, 64 << 20);
 
 /// Bytes of records that may wait for the writer of a stash.
 pub const QUEUED: usize = bounded(64 << 20, 16 << 20);
-
-/// For remembered data of the program's own caches.
-pub static ANSWERS: Budget = Budget::new(bounded(128 << 20, 12 << 20));
-/// For what was compiled beside the program's own caches. A budget of its own, so that the other one is not used up.
-pub static COMPILED: Budget = Budget::new(bounded(128 << 20, 12 << 20));
-/// For companion caches.
-pub static COMPANIONS: Budget = Budget::new(bounded(128 << 20, 12 << 20));
 
 /// An empty list with room for `count` elements.
 pub fn room<T>(count: usize) -> Option<Vec<T>> {
