@@ -57,6 +57,7 @@ mod signals;
 mod start;
 mod stats;
 mod tally;
+mod term;
 mod units;
 mod unready;
 mod verify;

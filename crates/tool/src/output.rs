@@ -1,10 +1,12 @@
 //! Printing. All output passes one filter: names from programs, drivers, archives and folders may hold characters
-//! that move a terminal's cursor, change its colours, or turn the order of what is printed around.
+//! that move a terminal's cursor, change its colours, or turn the order of what is printed around. The styles of
+//! [`style`] alone pass it, where the terminal has colours.
 
 use std::io::{self, LineWriter, Write};
 use std::os::fd::BorrowedFd;
 
 use crate::start;
+use crate::term::{screen, style};
 use crate::units::plain;
 
 /// Standard output by its descriptor: Rust's handle reports no error for a closed one.
@@ -32,17 +34,22 @@ impl Write for StandardOutput {
 }
 
 /// Prints text as [`printable`] makes it.
-pub(crate) struct Printer(LineWriter<StandardOutput>);
+pub(crate) struct Printer {
+    out: LineWriter<StandardOutput>,
+    has_colours: bool,
+}
 
 impl Printer {
     pub(crate) fn open() -> io::Result<Printer> {
-        Ok(Printer(LineWriter::new(StandardOutput::open()?)))
+        let out = LineWriter::new(StandardOutput::open()?);
+        Ok(Printer { out, has_colours: screen::has_colours() })
     }
 }
 
 impl Write for Printer {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self.0.write_all(printable(&String::from_utf8_lossy(bytes)).as_bytes()) {
+        let text = printable(&String::from_utf8_lossy(bytes), self.has_colours);
+        match self.out.write_all(text.as_bytes()) {
             // The reader of the pipe, `head` for instance, has closed it: no error.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(bytes.len()),
             Err(error) => Err(error),
@@ -51,16 +58,31 @@ impl Write for Printer {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        match self.0.flush() {
+        match self.out.flush() {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             flushed => flushed,
         }
     }
 }
 
-/// [`plain`] for text of several lines.
-fn printable(text: &str) -> String {
-    text.split('\n').map(plain).collect::<Vec<_>>().join("\n")
+/// [`plain`] for text of several lines, whose styles are dropped where there are no colours.
+fn printable(text: &str, has_colours: bool) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(place) = rest.find(['\n', '\x1b']) {
+        shown += &plain(&rest[..place]);
+        rest = &rest[place..];
+        let sequence = style::sequence_at(rest);
+        let (special, after) = rest.split_at(sequence.unwrap_or(1));
+        match sequence {
+            None if special == "\n" => shown.push('\n'),
+            None => shown += &plain(special),
+            Some(_) if has_colours => shown += special,
+            Some(_) => {}
+        }
+        rest = after;
+    }
+    shown + &plain(rest)
 }
 
 /// Prints text on standard output.
@@ -90,10 +112,22 @@ pub(crate) fn eprint_line(message: &dyn std::fmt::Display) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::term::style::Style;
 
     #[test]
     fn of_control_characters_only_line_ends_are_printed() {
-        assert_eq!(printable("a\u{7}\u{9b}2J\u{7f}\nb\n"), "a\u{fffd}\u{fffd}2J\u{fffd}\nb\n");
-        assert_eq!(printable("\u{202e}a\n\n"), "\u{fffd}a\n\n");
+        for has_colours in [false, true] {
+            let printable = |text| printable(text, has_colours);
+            assert_eq!(printable("a\u{7}\u{9b}2J\u{7f}\nb\n"), "a\u{fffd}\u{fffd}2J\u{fffd}\nb\n");
+            assert_eq!(printable("\u{202e}a\n\n"), "\u{fffd}a\n\n");
+            assert_eq!(printable("a\x1b[8mb\x1b"), "a\u{fffd}[8mb\u{fffd}");
+        }
+    }
+
+    #[test]
+    fn styles_reach_terminals_with_colours_alone() {
+        let styled = format!("{}\n{}", Style::Strong.paint("a"), Style::Bad.paint("b\x1b[2J"));
+        assert_eq!(printable(&styled, false), "a\nb\u{fffd}[2J");
+        assert_eq!(printable(&styled, true), styled);
     }
 }
