@@ -177,7 +177,7 @@ fn bases(value: &OsStr) -> Vec<PathBuf> {
 /// Whether the layer must not do anything in this process.
 ///
 /// VKSTASH_DISABLE counts even when it is empty, as the loader's own check does, because an explicitly loaded
-/// layer is not checked by the loader (contract 1.1, 1.3). An elevated process must not trust its
+/// layer is not checked by the loader (contract 1.1, contract 1.3). An elevated process must not trust its
 /// environment, so it gets no disk store and nothing else either (contract 1.4).
 pub fn inert() -> bool {
     std::env::var_os(DISABLE).is_some() || elevated()

@@ -219,7 +219,7 @@ fn threads_left(_: &Value) -> Value {
     json!(settled(&before).0)
 }
 
-/// The loader unloads the library after vkDestroyInstance (contract 1.11).
+/// The loader closes the library in vkDestroyInstance (contract 1.11).
 #[test]
 fn a_destroyed_instance_leaves_no_thread_of_the_layer() {
     on_both(threads_left, |scenario, env| {

@@ -197,7 +197,7 @@ fn cache_data_taken_in_the_first_run_warms_a_run_without_the_layer() {
     }
 }
 
-/// Contract 3.7: HIT speaks of the application's cache.
+/// HIT speaks of the application's cache (contract 3.7).
 #[test]
 fn feedback_never_claims_a_hit_in_a_cache_that_was_not_passed() {
     for shader in [Shader::Compute, Shader::RenderPass] {

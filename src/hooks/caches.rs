@@ -28,7 +28,7 @@ pub unsafe extern "system" fn create(
     // SAFETY: a valid create info.
     let mut below = unsafe { *info };
     if device.emulates_cache_control() {
-        // A flag of the feature that the driver lacks (contract 2.6); a cache that locks serves as well.
+        // A flag of the feature that the driver lacks (contract 2.7); a cache that locks serves as well.
         below.flags &= !vk::PipelineCacheCreateFlags::EXTERNALLY_SYNCHRONIZED;
     }
     // SAFETY: `allocator` and `cache` are the program's arguments of this command, valid until it returns; `below` is
@@ -112,8 +112,8 @@ unsafe fn complete(device: &Device, handle: vk::PipelineCache) -> Option<app_dat
     unsafe { app_data::complete(device, handle, &cache) }
 }
 
-/// Contract 4.2: NULL asks for the size; a short buffer gets a usable prefix and INCOMPLETE, one that is
-/// shorter than the header gets nothing.
+/// NULL asks for the size; a short buffer gets a usable prefix and INCOMPLETE, one that is shorter than the header gets
+/// nothing (contract 4.2).
 ///
 /// # Safety
 /// `data` is NULL, or valid for writes of `size` bytes (VUID-vkGetPipelineCacheData-pData-parameter).

@@ -141,8 +141,8 @@ pub unsafe fn flush(device: &Device, into: vk::PipelineCache, source: &AppCache)
     }
 }
 
-/// Has the driver write as much of `answer` as fits: what it writes cannot be cut anywhere (contract
-/// 4.2). None: it cannot.
+/// Has the driver write as much of `answer` as fits: what it writes cannot be cut anywhere
+/// (contract 4.2). None: it cannot.
 ///
 /// # Safety
 /// `data` is valid for `size` bytes.

@@ -209,7 +209,7 @@ pub struct Mapping {
     pub sampler: Option<Box<Sampler>>,
 }
 
-/// A graphics pipeline, complete or a part of one. State that the contract declares ignored, and state that
+/// A graphics pipeline, complete or a part of one. State that contract 6 declares ignored, and state that
 /// belongs to another part, is absent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, DeriveDeserialize)]
 pub struct Graphics<'a> {

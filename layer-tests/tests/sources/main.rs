@@ -2,6 +2,7 @@
 //! linked in a moment after any change.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
+mod contract;
 mod filters;
 mod imports;
 mod line_lengths;

@@ -39,12 +39,13 @@ const FORBIDDEN: [&str; 22] = [
 /// A statistic of that name is part of the stable JSON form.
 const FORBIDDEN_BUT_COUNTERS: &str = "Offered";
 
-fn repository() -> &'static Path {
+/// The root of the repository.
+pub fn repository() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
 }
 
 /// The files that the repository has, or is about to have.
-fn files() -> Vec<PathBuf> {
+pub fn files() -> Vec<PathBuf> {
     let listed = Command::new("git")
         .args(["ls-files", "--cached", "--others", "--exclude-standard"])
         .current_dir(repository())

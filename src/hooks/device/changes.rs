@@ -228,7 +228,7 @@ impl<'a> Changed<'a> {
         // `arena` stays where it is while `self.info` is used.
         let Some(found) = (unsafe { self.edit_chain(edits, arena) }) else {
             // What the driver lacks must not be asked for by name either way; a structure that it does
-            // not know is skipped (contract 2.6).
+            // not know is skipped (contract 1.6).
             if edits.emulated || edits.lacks_control {
                 self.change_names(edits, false, false);
             }

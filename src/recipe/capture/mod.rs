@@ -1,7 +1,7 @@
 //! From Vulkan create infos to the model.
 //!
-//! Only members that the contract (section 6) allows to be read are dereferenced; everything that is
-//! ignored is absent from the recipe. What cannot be described is refused with a reason.
+//! Only members that contract 6 allows to be read are dereferenced; everything that is ignored is absent
+//! from the recipe. What cannot be described is refused with a reason.
 //!
 //! - [`objects`] samplers, descriptor set layouts, pipeline layouts
 //! - [`render_pass`] both forms of render passes

@@ -175,8 +175,8 @@ pub struct Reads {
     pub subsets: Subsets,
     /// The pipeline does not discard: otherwise it has no fragment state (contract 6).
     pub shown: bool,
-    /// The pipeline is made for a render pass, so that formats and sample counts beside it are ignored (P:5668,
-    /// P:5737).
+    /// The pipeline is made for a render pass, so that formats and sample counts beside it are ignored
+    /// (contract 6).
     pub render_pass: bool,
 }
 
@@ -239,7 +239,7 @@ pub unsafe fn pipeline(node: &Node<'_>, reads: Reads, dynamic: &Dynamic) -> Resu
                 }
                 let info = cast::<newer::CustomResolveCreateInfoEXT>(node);
                 words.push(info.custom_resolve);
-                // The fragment shader's subset ignores the formats (P:2477).
+                // The fragment shader's subset ignores the formats (contract 6).
                 if fragment_output {
                     let formats = array(info.p_color_attachment_formats, info.color_attachment_count);
                     list(&mut words, formats, |format| [format.as_raw() as u32]);

@@ -55,7 +55,7 @@ impl Subsets {
     }
 
     /// What a create info itself provides: what VkGraphicsPipelineLibraryCreateInfoEXT says (`own`); without it a
-    /// library or a link provides nothing, and anything else all (P:5901). `flags` are the effective ones.
+    /// library or a link provides nothing, and anything else all (contract 6). `flags` are the effective ones.
     pub fn provided(
         flags: u64,
         own: Option<vk::GraphicsPipelineLibraryFlagsEXT>,

@@ -153,7 +153,7 @@ pub fn of_compute_with(
     known: &Known,
 ) -> Result<(Vec<u8>, Options), Refusal> {
     let mut scratch = Scratch::default();
-    // SAFETY: the tests pass create infos that are valid where the contract lets them be read.
+    // SAFETY: the tests pass create infos that are valid where contract 6 lets them be read.
     let (bytes, options) = unsafe {
         let parsed = Parsed::compute(info);
         compute(info, &parsed, known, &mut scratch).map(|captured| told(&parsed, &captured, known))
@@ -170,7 +170,7 @@ pub fn of_graphics(
     known: &Known,
 ) -> Result<(Vec<u8>, Options), Refusal> {
     let mut scratch = Scratch::default();
-    // SAFETY: the tests pass create infos that are valid where the contract lets them be read.
+    // SAFETY: the tests pass create infos that are valid where contract 6 lets them be read.
     unsafe {
         let parsed = Parsed::graphics(info);
         graphics(info, &parsed, known, &mut scratch).map(|captured| told(&parsed, &captured, known))
@@ -179,7 +179,7 @@ pub fn of_graphics(
 
 pub fn of_ray_tracing(info: &vk::RayTracingPipelineCreateInfoKHR<'_>) -> Result<(Vec<u8>, Options), Refusal> {
     let (mut scratch, known) = (Scratch::default(), &Known::default());
-    // SAFETY: the tests pass create infos that are valid where the contract lets them be read.
+    // SAFETY: the tests pass create infos that are valid where contract 6 lets them be read.
     unsafe {
         let parsed = Parsed::ray_tracing(info);
         ray_tracing(info, &parsed, known, &mut scratch).map(|captured| told(&parsed, &captured, known))

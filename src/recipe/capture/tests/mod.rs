@@ -1,7 +1,7 @@
 //! What the key separates and joins, and which pointers stay unread.
 //!
 //! - [`guard_page`] memory that may not be read, and structures that end where it begins; [`unread`] garbage where
-//!   the contract lets it be
+//!   contract 6 lets it be
 //! - [`helpers`] objects by handle, and captures as bytes; [`full`] a graphics pipeline whose parts can be
 //!   changed; [`changes`] every part of one, and when it matters
 //! - [`compute`], [`graphics`], [`libraries`], [`ray_tracing`] pipelines

@@ -1,4 +1,4 @@
-//! Garbage where the contract (section 6) lets it be: one test for each row of its table, with pointers that kill
+//! Garbage where contract 6 lets it be: one test for each row of its table, with pointers that kill
 //! whoever reads them. What is read ends at the fence everywhere in these tests.
 
 use std::ffi::c_void;

@@ -426,7 +426,7 @@ fn custom_resolve(
         depth_attachment_format: vk::Format::UNDEFINED,
         stencil_attachment_format: vk::Format::UNDEFINED,
     };
-    // A fragment shader by itself ignores the formats (P:2477).
+    // A fragment shader by itself ignores the formats (contract 6).
     if words.are_left() {
         let formats = words.list(arena, |[format]| vk::Format::from_raw(format as i32))?;
         within(formats.count, limits.color_attachments, "colour attachments")?;
