@@ -9,7 +9,28 @@ use vkstash_store::stash::one_file::{self, InspectError, RecordInfo, SegmentInfo
 use crate::cli::InspectArgs;
 use crate::names;
 use crate::output::{self, Printer};
-use crate::units::{counted, moment, plain, size};
+use crate::term::screen;
+use crate::term::table::{Column, Table};
+use crate::term::time::moment;
+use crate::units::{counted, plain, size};
+
+/// Columns of the table of kinds.
+const KINDS: [Column; 4] = [
+    Column::words("kind", 3),
+    Column::numbers("records", 2),
+    Column::numbers("stored", 1),
+    Column::numbers("payload", 0),
+];
+
+/// Columns of the table of records.
+const RECORDS: [Column; 6] = [
+    Column::numbers("offset", 3),
+    Column::words("kind", 4),
+    Column::numbers("stored", 1),
+    Column::numbers("payload", 2),
+    Column::words("codec", 0),
+    Column::words("key", 5),
+];
 
 /// Why nothing could be shown, or what is wrong with the file.
 #[derive(Debug, thiserror::Error)]
@@ -56,17 +77,12 @@ fn tell(info: &SegmentInfo, out: &mut Printer) -> io::Result<()> {
     };
     writeln!(out, "{}, {state}", size(info.bytes))?;
     let (version, serial) = (info.version, &info.serial);
-    writeln!(
-        out,
-        "created {} (UTC), format {version}, serial number {serial}",
-        moment(info.created_unix_ms)
-    )?;
+    writeln!(out, "created {}, format {version}, serial number {serial}", moment(info.created_unix_ms))?;
     match &info.device {
         Some(device) => tell_device(device, out)?,
         None => writeln!(out, "portable: fits every device")?,
     }
     writeln!(out)?;
-    writeln!(out, "{:<16}  {:>8}  {:>10}  {:>10}", "kind", "records", "stored", "payload")?;
     let mut kinds: BTreeMap<&str, [u64; 3]> = BTreeMap::new();
     for record in &info.records {
         let [records, stored, payload] = kinds.entry(&record.kind).or_default();
@@ -74,11 +90,16 @@ fn tell(info: &SegmentInfo, out: &mut Printer) -> io::Result<()> {
         *stored += record.stored_bytes;
         *payload += record.payload_bytes;
     }
+    let mut table = Table::new(&KINDS);
     for (kind, [records, stored, payload]) in kinds {
-        let (stored, payload) = (size(stored).to_string(), size(payload).to_string());
-        writeln!(out, "{kind:<16}  {records:>8}  {stored:>10}  {payload:>10}")?;
+        table.row([
+            kind.to_owned(),
+            records.to_string(),
+            size(stored).to_string(),
+            size(payload).to_string(),
+        ]);
     }
-    Ok(())
+    out.write_all(table.lines(screen::width()).as_bytes())
 }
 
 fn tell_device(device: &DeviceHeader, out: &mut Printer) -> io::Result<()> {
@@ -92,11 +113,7 @@ fn tell_device(device: &DeviceHeader, out: &mut Printer) -> io::Result<()> {
 
 fn tell_records(records: &[RecordInfo], out: &mut Printer) -> io::Result<()> {
     writeln!(out)?;
-    writeln!(
-        out,
-        "{:>10}  {:<16}  {:>10}  {:>10}  {:<10}  key",
-        "offset", "kind", "stored", "payload", "codec"
-    )?;
+    let mut table = Table::new(&RECORDS);
     for record in records {
         let RecordInfo { offset, kind, key, stored_bytes, payload_bytes, codec, is_whole } = record;
         let state = match is_whole {
@@ -104,10 +121,9 @@ fn tell_records(records: &[RecordInfo], out: &mut Printer) -> io::Result<()> {
             Some(false) => "  damaged",
             None => "  not read",
         };
-        writeln!(
-            out,
-            "{offset:>10}  {kind:<16}  {stored_bytes:>10}  {payload_bytes:>10}  {codec:<10}  {key}{state}"
-        )?;
+        let [offset, stored, payload] =
+            [*offset, *stored_bytes, *payload_bytes].map(|number| number.to_string());
+        table.row([offset, kind.clone(), stored, payload, codec.clone(), format!("{key}{state}")]);
     }
-    Ok(())
+    out.write_all(table.lines(screen::width()).as_bytes())
 }

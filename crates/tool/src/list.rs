@@ -1,7 +1,7 @@
 //! `vkstash list`: the applications in the stash, one line each.
 
 use std::cmp::Reverse;
-use std::io::{self, Write as _};
+use std::io;
 
 use serde::Serialize;
 use vkstash_store::format::record::Kind;
@@ -10,9 +10,19 @@ use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 
 use crate::cli::ListArgs;
 use crate::kept;
-use crate::output::{self, Printer};
+use crate::output;
 use crate::root;
-use crate::units::{counted, moment, plain, size};
+use crate::term::table::{Column, Table};
+use crate::term::{screen, time};
+use crate::units::{counted, size};
+
+const COLUMNS: [Column; 5] = [
+    Column::words("last use", 3),
+    Column::numbers("size", 2),
+    Column::numbers("pipelines", 1),
+    Column::numbers("runs", 0),
+    Column::words("application", 4),
+];
 
 /// Why nothing could be listed.
 #[derive(Debug, thiserror::Error)]
@@ -64,21 +74,18 @@ pub(crate) fn main(args: &ListArgs) -> Result<(), ListError> {
     if args.json {
         return Ok(output::print(&format!("{}\n", output::escaped(&serde_json::to_string_pretty(&rows)?)))?);
     }
-    let mut out = Printer::open()?;
     let unique = |row: &Row| rows.iter().filter(|other| other.name == row.name).count() == 1;
-    writeln!(
-        out,
-        "{:<16}  {:>10}  {:>9}  {:>6}  application",
-        "last use (UTC)", "size", "pipelines", "runs"
-    )?;
+    let now = time::now();
+    let mut table = Table::new(&COLUMNS);
     for row in &rows {
-        let used = row.last_use_unix_ms.map_or_else(|| "never".to_owned(), moment);
+        let used = row.last_use_unix_ms.map_or_else(|| "never".to_owned(), |used| time::age(used, now));
         // Other commands need the folder where several applications have a name.
         let name = if unique(row) { &row.name } else { &row.folder };
-        let bytes = size(row.bytes).to_string();
-        writeln!(out, "{used:<16}  {bytes:>10}  {:>9}  {:>6}  {}", row.pipelines, row.runs, plain(name))?;
+        let (bytes, pipelines, runs) = (size(row.bytes), row.pipelines, row.runs);
+        table.row([used, bytes.to_string(), pipelines.to_string(), runs.to_string(), name.clone()]);
     }
+    let mut text = table.lines(screen::width());
     let total = kept::sum(rows.iter().map(|row| row.bytes));
-    writeln!(out, "{}, {}", counted(rows.len() as u64, "application"), size(total))?;
-    Ok(out.flush()?)
+    text += &format!("{}, {}\n", counted(rows.len() as u64, "application"), size(total));
+    Ok(output::print(&text)?)
 }

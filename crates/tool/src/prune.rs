@@ -18,7 +18,12 @@ use crate::output::Printer;
 use crate::root;
 use crate::session_caches::{self, Unused};
 use crate::start;
-use crate::units::{counted, moment, plain, size};
+use crate::term::table::{Column, Table};
+use crate::term::{screen, time};
+use crate::units::{counted, size};
+
+const COLUMNS: [Column; 3] =
+    [Column::words("last use", 1), Column::numbers("size", 0), Column::words("application", 2)];
 
 /// Why the command failed.
 #[derive(Debug, thiserror::Error)]
@@ -168,16 +173,19 @@ fn show(candidates: &[Candidate<'_>], found: &[ApplicationInfo], out: &mut Print
     if candidates.is_empty() {
         return writeln!(out, "nothing to remove");
     }
-    writeln!(out, "{:<16}  {:>10}  application", "last use (UTC)", "size")?;
+    let now = time::now();
+    let mut table = Table::new(&COLUMNS);
     for candidate in candidates {
-        let used = if candidate.last_use == 0 { "never".to_owned() } else { moment(candidate.last_use) };
+        let used =
+            if candidate.last_use == 0 { "never".to_owned() } else { time::age(candidate.last_use, now) };
         let info = candidate.info;
         let is_unique = found.iter().filter(|other| other.display == info.display).count() == 1;
-        let name = plain(if is_unique { &info.display } else { &info.folder });
+        let name = if is_unique { &info.display } else { &info.folder };
         let use_now = if candidate.is_in_use() { " - a running program uses it" } else { "" };
         let (bytes, parts) = (size(candidate.bytes()).to_string(), candidate.parts());
-        writeln!(out, "{used:<16}  {bytes:>10}  {name}{parts}{use_now}")?;
+        table.row([used, bytes, format!("{name}{parts}{use_now}")]);
     }
+    out.write_all(table.lines(screen::width()).as_bytes())?;
     let bytes = kept::sum(candidates.iter().map(Candidate::bytes));
     writeln!(out, "{}, {}", counted(candidates.len() as u64, "application"), size(bytes))
 }

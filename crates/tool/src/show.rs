@@ -31,11 +31,22 @@ use crate::choice::{ChoiceError, choose};
 use crate::cli::ShowArgs;
 use crate::output::{self, Printer};
 use crate::root;
-use crate::units::{counted, moment, size, span};
+use crate::term::screen;
+use crate::term::table::{Column, Table};
+use crate::term::time::{self, moment, span};
+use crate::units::{counted, size};
 
 use last_run::Created;
 use pipelines::{Listed, OnDevice};
 use words::DIGITS;
+
+const COLUMNS: [Column; 5] = [
+    Column::words("key", 4),
+    Column::words("last use", 1),
+    Column::numbers("compile", 2),
+    Column::numbers("artifact", 0),
+    Column::words("pipeline", 3),
+];
 
 /// The newest pipeline, in place of digits.
 const LATEST: &str = "latest";
@@ -115,24 +126,21 @@ fn tell_last_run(creations: &[Creation], json: bool) -> Result<(), ShowError> {
 
 /// A list, the pipeline that was used last first.
 fn tell_all(listed: &[Listed]) -> io::Result<()> {
-    let mut out = Printer::open()?;
-    writeln!(
-        out,
-        "{:<DIGITS$}  {:<16}  {:>9}  {:>9}  pipeline",
-        "key", "last use (UTC)", "compile", "artifact"
-    )?;
+    let now = time::now();
+    let mut table = Table::new(&COLUMNS);
     for pipeline in listed {
         let Listed { key, last_use_unix_ms, devices, what, .. } = pipeline;
-        let used = last_use_unix_ms.map_or_else(|| "never".to_owned(), moment);
+        let used = last_use_unix_ms.map_or_else(|| "never".to_owned(), |used| time::age(used, now));
         // Devices differ little.
         let compile = devices.iter().filter_map(|device| device.compile_ns).max();
-        let compile = compile.map_or_else(|| "-".to_owned(), |nanos| span(nanos).to_string());
+        let compile = compile.map_or_else(|| "-".to_owned(), span);
         let bytes = devices.iter().filter_map(|device| device.bytes).max();
         let bytes = bytes.map_or_else(|| "-".to_owned(), |bytes| size(bytes).to_string());
-        writeln!(out, "{}  {used:<16}  {compile:>9}  {bytes:>9}  {what}", &key[..DIGITS])?;
+        table.row([key[..DIGITS].to_owned(), used, compile, bytes, what.clone()]);
     }
-    writeln!(out, "{}", counted(listed.len() as u64, "pipeline"))?;
-    out.flush()
+    let mut text = table.lines(screen::width());
+    text += &format!("{}\n", counted(listed.len() as u64, "pipeline"));
+    output::print(&text)
 }
 
 /// One pipeline for programs.
@@ -179,7 +187,7 @@ fn show(
     writeln!(out, "{}", pipeline.key)?;
     writeln!(out, "{}", pipeline.what)?;
     if let Some(used) = pipeline.last_use_unix_ms {
-        writeln!(out, "last use: {} UTC", moment(used))?;
+        writeln!(out, "last use: {} ({})", time::age(used, time::now()), moment(used))?;
     }
     if args.last_run {
         last_run::tell(&mut out, of_last_run, &creations)?;

@@ -241,7 +241,7 @@ fn limits_and_what_they_cost_are_shown() {
     for part in [
         " % of 1.0 MiB\n",
         " % of 16.0 KiB, 2 runs since",
-        "    served before            4  compiled again in 3ms 400us: evicted or lost\n",
+        "    served before            4  compiled again in 3.4 ms: evicted or lost\n",
         "    module missing           7  asked for by identifier",
         "  modules: those of the last 2 runs are kept; ",
         "setting ignored: ",

@@ -4,11 +4,12 @@ use std::fmt::Write as _;
 
 use crate::bench::comparison::Comparison;
 use crate::bench::figures::{Figures, Spread};
-use crate::units::{counted, span};
+use crate::term::time::span;
+use crate::units::counted;
 
 /// The rows of the table: name, time, quartiles, ratio, ratio of processor time.
 fn rows(result: &Comparison) -> [[String; 5]; 3] {
-    let time = |seconds: f64| span((seconds * 1e9) as u64).to_string();
+    let time = |seconds: f64| span((seconds * 1e9) as u64);
     let ratio = |Spread { median, low, high }: Spread| format!("{median:.3} ({low:.3} to {high:.3})");
     let row = |name: &str, figures: &Figures, is_compared: bool| {
         let Figures { seconds, ratio: wall, processor_ratio, .. } = figures;

@@ -240,7 +240,7 @@ mod tests {
                 (Count::Bypassed, 3),
             ]),
         ];
-        assert_eq!(of(&reports), "412 served (99.2 %), 3 compiled, 3 bypassed; up to 12s 400ms saved");
+        assert_eq!(of(&reports), "412 served (99.2 %), 3 compiled, 3 bypassed; up to 12 s saved");
     }
 
     #[test]
@@ -273,10 +273,10 @@ mod tests {
             [(Count::Parked, 9), (Count::SavedNanos, 132_000_000), (Count::AheadNanos, 132_000_000)];
         let line = of(&[report(&counters)]);
         let expected = "9 served (100.0 %), 9 of them ready before the program asked, 0 compiled, 0 bypassed; \
-                        132ms of compiling done ahead";
+                        132 ms of compiling done ahead";
         assert_eq!(line, expected);
         let line = of(&[report(&counters), report(&[(Count::SavedNanos, 8_000_000), (Count::Served, 1)])]);
-        assert!(line.ends_with("; up to 8ms saved, 132ms of compiling done ahead"), "{line}");
+        assert!(line.ends_with("; up to 8 ms saved, 132 ms of compiling done ahead"), "{line}");
     }
 
     #[test]

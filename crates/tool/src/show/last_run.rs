@@ -7,7 +7,17 @@ use vkstash_model::tried::{self, Asked, Got, Said, Why};
 use vkstash_store::reports::timeline::Creation;
 
 use super::words::DIGITS;
-use crate::units::{counted, moment, span};
+use crate::term::screen;
+use crate::term::table::{Column, Table};
+use crate::term::time::{moment, span};
+use crate::units::counted;
+
+const COLUMNS: [Column; 4] = [
+    Column::words("key", 3),
+    Column::numbers("after", 0),
+    Column::numbers("took", 2),
+    Column::words("tried", 1),
+];
 
 /// There is no timeline, or none that can be read.
 const NONE: &str = "no run has noted how it got its pipelines";
@@ -73,14 +83,14 @@ pub(super) fn tell_all(out: &mut impl Write, creations: &[Creation]) -> io::Resu
     let Some(began) = creations.iter().map(|creation| creation.unix_us).min() else {
         return writeln!(out, "{NONE}");
     };
-    writeln!(out, "the last run created its first pipeline at {} UTC", moment(began / 1000))?;
-    writeln!(out, "{:<DIGITS$}  {:>9}  {:>9}  tried", "key", "after", "took")?;
+    writeln!(out, "the last run created its first pipeline at {}", moment(began / 1000))?;
+    let mut table = Table::new(&COLUMNS);
     for creation in creations {
         let key = hex::encode(creation.key);
-        let after = span((creation.unix_us - began).saturating_mul(1000)).to_string();
-        let took = span(nanos(creation.tenths)).to_string();
-        writeln!(out, "{}  {after:>9}  {took:>9}  {}", &key[..DIGITS], steps(creation))?;
+        let after = span((creation.unix_us - began).saturating_mul(1000));
+        table.row([key[..DIGITS].to_owned(), after, span(nanos(creation.tenths)), steps(creation)]);
     }
+    out.write_all(table.lines(screen::width()).as_bytes())?;
     writeln!(out, "{}", counted(creations.len() as u64, "creation"))
 }
 
@@ -99,7 +109,7 @@ pub(super) fn tell(out: &mut impl Write, all: &[Creation], of_pipeline: &[&Creat
             result if result == Got::CompileRequired as u8 => "VK_PIPELINE_COMPILE_REQUIRED",
             _ => "an error",
         };
-        writeln!(out, "last run: {got} in {took}, {when} UTC: {}", steps(creation))?;
+        writeln!(out, "last run: {got} in {took}, {when}: {}", steps(creation))?;
         writeln!(out, "  the order: {}", Why::word(creation.why))?;
     }
     Ok(())

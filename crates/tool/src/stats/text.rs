@@ -8,7 +8,8 @@ use vkstash_model::counters::Count;
 use vkstash_store::part::tallies::OF_A_BASE;
 
 use crate::driver_limits::DriverLimit;
-use crate::units::{counted, moment, plain, saved, size, span};
+use crate::term::time::{moment, span};
+use crate::units::{counted, plain, saved, size};
 use crate::{kept, names, unready};
 
 const PORTABLE: &str = "portable";
@@ -51,7 +52,7 @@ fn describe_application(lines: &mut Vec<String>, application: &Application) {
     let used = kept::used(application.bytes, keep.limit_bytes);
     head += &format!(": {used}, {}", counted(application.runs, "run"));
     if let (Some(since), Some(last)) = (application.since_unix_ms, application.last_use_unix_ms) {
-        head += &format!(" since {}, last use {} UTC", moment(since), moment(last));
+        head += &format!(" since {}, last use {}", moment(since), moment(last));
     }
     lines.push(head);
     for part in application.parts.iter().filter(|part| part.name == PORTABLE) {
@@ -414,11 +415,11 @@ mod tests {
         let expected = "\
 /cache: 1 application, 2.0 KiB, 50.0 % of 4.0 KiB
 
-game\u{fffd}: 2.0 KiB, 1 run since 2000-02-29 00:00, last use 2026-11-21 04:09 UTC
+game\u{fffd}: 2.0 KiB, 1 run since 2000-02-29 00:00, last use 2026-11-21 04:09
   portable: 1.0 KiB, 2 modules, 1 use
   NVIDIA H200\u{fffd} (NVIDIA_PROPRIETARY 580.159.3): 1.0 KiB, 3 artifacts, 2 others with equal data
-    served                  97  97.0 %, up to 12s 400ms saved
-    compiled                 3  in 90ms, 1 of them without an artifact
+    served                  97  97.0 %, up to 12 s saved
+    compiled                 3  in 90 ms, 1 of them without an artifact
     bypassed                10  left to the driver; not in the percentage
                              7  unknown structure VK_STRUCTURE_TYPE_PIPELINE_ROBUSTNESS_CREATE_INFO_EXT
                              2  unknown structure sType 2147483647
