@@ -1,42 +1,74 @@
 //! Log lines: on standard error or in a file, nothing but warnings unless asked for.
 
+use std::fmt::{self, Write as _};
 use std::path::Path;
 use std::sync::Once;
-use std::{fmt, io};
 
 use rustix::fs::OFlags;
 use rustix::io::Errno;
+use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
-use tracing::{Event, Subscriber};
-use tracing_subscriber::fmt::format::Writer;
-use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, MakeWriter};
-use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
-use tracing_subscriber::registry::LookupSpan;
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Metadata, Subscriber};
 
 use crate::config::OfProcess;
-use crate::trace::file::TraceFile;
 use crate::user_file;
 use vkstash_store::base::descriptor::Descriptor;
 use vkstash_store::base::signals;
+use vkstash_store::base::text::is_printable;
 
-/// `vkstash: warn: text`: the reader of a game's output must see where a line comes from.
-struct OneLine;
+/// Writes events as lines, `vkstash: warn: text`: the reader of a game's output must see where a line comes from. There
+/// are no spans.
+struct Lines {
+    level: LevelFilter,
+    sink: Sink,
+}
 
-impl<S, N> FormatEvent<S, N> for OneLine
-where
-    S: Subscriber + for<'a> LookupSpan<'a>,
-    N: for<'a> FormatFields<'a> + 'static,
-{
-    fn format_event(
-        &self,
-        context: &FmtContext<'_, S, N>,
-        mut to: Writer<'_>,
-        event: &Event<'_>,
-    ) -> fmt::Result {
-        let level = event.metadata().level().as_str().to_ascii_lowercase();
-        write!(to, "vkstash: {level}: ")?;
-        context.field_format().format_fields(to.by_ref(), event)?;
-        writeln!(to)
+impl Subscriber for Lines {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.is_event() && *metadata.level() <= self.level
+    }
+
+    fn max_level_hint(&self) -> Option<LevelFilter> {
+        Some(self.level)
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        let mut line = Line(format!("vkstash: {}: ", event.metadata().level().as_str().to_ascii_lowercase()));
+        event.record(&mut line);
+        line.0.push('\n');
+        self.sink.write(line.0.as_bytes());
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+/// The text of an event. Names of files and programs in it may hold characters that move a terminal's cursor.
+struct Line(String);
+
+impl fmt::Write for Line {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0.extend(text.chars().map(|letter| if is_printable(letter) { letter } else { '\u{fffd}' }));
+        Ok(())
+    }
+}
+
+impl Visit for Line {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        let _ = match field.name() {
+            "message" => write!(self, "{value:?}"),
+            name => write!(self, " {name}={value:?}"),
+        };
     }
 }
 
@@ -48,16 +80,7 @@ enum Sink {
 }
 
 impl Sink {
-    fn write_some(&self, text: &[u8]) -> Result<usize, Errno> {
-        match self {
-            Sink::StandardError => signals::write_if_ready(rustix::stdio::stderr(), text),
-            Sink::File(file) => signals::write(file.still()?, text),
-        }
-    }
-}
-
-impl io::Write for &Sink {
-    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+    fn write(&self, line: &[u8]) {
         let mut rest = line;
         while !rest.is_empty() {
             match self.write_some(rest) {
@@ -66,30 +89,22 @@ impl io::Write for &Sink {
                 Ok(0) | Err(_) => break,
             }
         }
-        // All of it, always: an error would be told on standard error, in a way that can raise a signal.
-        Ok(line.len())
     }
 
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl<'a> MakeWriter<'a> for Sink {
-    type Writer = &'a Sink;
-
-    fn make_writer(&'a self) -> &'a Sink {
-        self
+    fn write_some(&self, text: &[u8]) -> Result<usize, Errno> {
+        match self {
+            Sink::StandardError => signals::write_if_ready(rustix::stdio::stderr(), text),
+            Sink::File(file) => signals::write(file.still()?, text),
+        }
     }
 }
 
 /// Sets up logging, once in the life of the library, before the first line: most programs that load the layer
-/// never need one. The subscriber is this library's own: it does not touch
-/// what the program or other layers log with.
+/// never need one. The subscriber is this library's own: it does not touch what the program or other layers log with.
 pub fn init() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        let OfProcess { log, log_file, trace, .. } = OfProcess::get();
+        let OfProcess { log, log_file, .. } = OfProcess::get();
         let level = match log.as_deref() {
             Some("off") => LevelFilter::OFF,
             Some("error") => LevelFilter::ERROR,
@@ -105,31 +120,10 @@ pub fn init() {
             Some(Err(refused)) => (Sink::StandardError, Some(refused)),
             None => (Sink::StandardError, None),
         };
-        let trace = trace.as_deref().map(|path| TraceFile::open(path).map_err(|reason| (path, reason)));
-        let (trace, no_trace) = match trace {
-            Some(Ok(trace)) => (Some(trace), None),
-            Some(Err(refused)) => (None, Some(refused)),
-            None => (None, None),
-        };
         // Only a second copy of this library in one program could have been faster; its choice stands.
-        drop(match trace {
-            None => {
-                let builder = tracing_subscriber::fmt().with_max_level(level).with_ansi(false);
-                let builder = builder.log_internal_errors(false).event_format(OneLine);
-                tracing::subscriber::set_global_default(builder.with_writer(sink).finish())
-            }
-            Some(trace) => {
-                let lines = tracing_subscriber::fmt::layer().with_ansi(false).log_internal_errors(false);
-                let lines = lines.event_format(OneLine).with_writer(sink).with_filter(level);
-                let both = tracing_subscriber::registry().with(lines).with(trace.layer());
-                tracing::subscriber::set_global_default(both)
-            }
-        });
+        drop(tracing::subscriber::set_global_default(Lines { level, sink }));
         if let Some((path, reason)) = refused {
             tracing::warn!("{}: {reason}; log lines go to standard error", path.display());
-        }
-        if let Some((path, reason)) = no_trace {
-            tracing::warn!("{}: {reason}; no trace is written", path.display());
         }
     });
 }

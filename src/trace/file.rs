@@ -1,24 +1,17 @@
 //! The trace's file, in the JSON array format of trace events.
 //!
-//! The crate tracing-chrome is not used: it starts a thread, loses what it has buffered when the process is killed, and
-//! its writes raise signals. Here each span is one write, made when the span ends. So several processes may share a
-//! file, and a killed process leaves whole lines. The format needs no closing bracket.
+//! Each event is one write, made when the event ends. So several processes may share a file, and a killed process leaves
+//! whole lines. The format needs no closing bracket.
 
 use std::cell::Cell;
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use rustix::fs::{FlockOperation, OFlags, flock, fstat};
 use rustix::io::Errno;
-use tracing::field::{Field, Visit};
-use tracing::level_filters::LevelFilter;
-use tracing::span::{Attributes, Id};
-use tracing::{Metadata, Subscriber};
-use tracing_subscriber::filter::FilterFn;
-use tracing_subscriber::layer::{Context, Layer};
-use tracing_subscriber::registry::LookupSpan;
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::faults;
 use crate::user_file;
@@ -26,27 +19,20 @@ use vkstash_store::base::descriptor::Descriptor;
 use vkstash_store::base::signals;
 use vkstash_store::forks;
 
-/// The target of the spans that are written.
-pub const TARGET: &str = "vkstash::trace";
 /// How long a file that another process prepares is looked at, once a millisecond.
 const LOOKED_FOR: Duration = Duration::from_millis(50);
-
-/// The process that writes a trace, as in [`forks::now`]; 0: none.
-static PROCESS: AtomicU32 = AtomicU32::new(0);
 
 thread_local! {
     /// The thread's name is in the file.
     static IS_NAMED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether this process writes a trace.
-pub fn is_of_this_process() -> bool {
-    let process = PROCESS.load(Ordering::Relaxed);
-    process != 0 && process == forks::now()
-}
-
 /// An open file.
-pub struct TraceFile(Descriptor);
+pub struct TraceFile {
+    file: Descriptor,
+    /// The process that writes, as in [`forks::now`]; 0: none, after a line that could not be written as a whole.
+    process: AtomicU32,
+}
 
 impl TraceFile {
     /// Opens a trace, or creates it. An error says in words why this cannot be done.
@@ -64,8 +50,7 @@ impl TraceFile {
             let _ = flock(&file, FlockOperation::Unlock);
         }
         begun.map_err(failed)?.then_some(()).ok_or("exists and is not a trace")?;
-        PROCESS.store(forks::here(), Ordering::Relaxed);
-        Ok(TraceFile(file))
+        Ok(TraceFile { file, process: AtomicU32::new(forks::here()) })
     }
 
     /// Writes the bracket at the start of the array. False: the file begins with something else.
@@ -78,122 +63,78 @@ impl TraceFile {
         Ok(first == *b"[")
     }
 
-    /// Writes one line. The trace ends with a line that cannot be written as a whole.
-    fn write(&self, line: &str) {
-        let write = || signals::write(self.0.still()?, line.as_bytes());
+    /// Whether this process writes to it.
+    pub fn is_of_this_process(&self) -> bool {
+        let process = self.process.load(Ordering::Relaxed);
+        process != 0 && process == forks::now()
+    }
+
+    /// Writes an event of this thread. The trace ends with a line that cannot be written as a whole.
+    pub fn write(&self, event: &Event, began: Duration, took: Duration) {
+        let lines = event.lines(began, took);
+        let write = || signals::write(self.file.still()?, lines.as_bytes());
         let is_whole = loop {
             match write() {
                 Err(Errno::INTR) => {}
-                written => break written == Ok(line.len()),
+                written => break written == Ok(lines.len()),
             }
         };
         if !is_whole {
-            PROCESS.store(0, Ordering::Relaxed);
+            self.process.store(0, Ordering::Relaxed);
         }
     }
-
-    /// What writes the spans of [`TARGET`].
-    pub fn layer<S>(self) -> impl Layer<S>
-    where
-        S: Subscriber + for<'a> LookupSpan<'a>,
-    {
-        let is_ours = |metadata: &Metadata<'_>| metadata.is_span() && metadata.target() == TARGET;
-        self.with_filter(FilterFn::new(is_ours).with_max_level_hint(LevelFilter::INFO))
-    }
 }
 
-/// What is known of a span when it starts.
-#[derive(Default)]
-struct Begun {
-    began_ns: u64,
+/// What is told of an event.
+pub struct Event {
     name: String,
-    category: String,
-    /// What else is told, as members of a JSON object.
+    category: &'static str,
+    /// Members of a JSON object.
     told: String,
-    shortest_us: u64,
-    /// The span has ended when it begins, and took so long.
-    took_ns: Option<u64>,
 }
 
-impl Begun {
-    fn tell(&mut self, name: &str, value: &str) {
+impl Event {
+    pub fn new(name: &str, category: &'static str) -> Event {
+        Event { name: quoted(name), category, told: String::new() }
+    }
+
+    /// Tells a number.
+    pub fn tell(&mut self, name: &str, value: impl Display) {
         let comma = if self.told.is_empty() { "" } else { "," };
         let _ = write!(self.told, "{comma}\"{name}\":{value}");
     }
-}
 
-impl Visit for Begun {
-    fn record_u64(&mut self, field: &Field, value: u64) {
-        match field.name() {
-            "shortest_us" => self.shortest_us = value,
-            "took_ns" => self.took_ns = Some(value),
-            name => self.tell(name, &value.to_string()),
-        }
+    pub fn tell_text(&mut self, name: &str, value: &str) {
+        self.tell(name, quoted(value));
     }
 
-    fn record_str(&mut self, field: &Field, value: &str) {
-        match field.name() {
-            "name" => value.clone_into(&mut self.name),
-            "category" => value.clone_into(&mut self.category),
-            name => self.tell(name, &quoted(value)),
+    /// Its line, after the one with the thread's name if it is the thread's first.
+    fn lines(&self, began: Duration, took: Duration) -> String {
+        // SAFETY: the call takes no arguments and always succeeds.
+        let thread = unsafe { libc::syscall(libc::SYS_gettid) };
+        let of = format!("\"pid\":{},\"tid\":{thread}", std::process::id());
+        let mut text = String::new();
+        if !IS_NAMED.replace(true) {
+            let name = quoted(&thread_name());
+            let _ = writeln!(
+                text,
+                "{{\"ph\":\"M\",\"ts\":0,{of},\"name\":\"thread_name\",\"args\":{{\"name\":{name}}}}},"
+            );
         }
-    }
-
-    fn record_debug(&mut self, _: &Field, _: &dyn std::fmt::Debug) {}
-}
-
-impl<S> Layer<S> for TraceFile
-where
-    S: Subscriber + for<'a> LookupSpan<'a>,
-{
-    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
-        if let Some(span) = context.span(id) {
-            let mut begun = Begun { began_ns: now_ns(), ..Begun::default() };
-            attributes.record(&mut begun);
-            span.extensions_mut().insert(begun);
-        }
-    }
-
-    fn on_close(&self, id: Id, context: Context<'_, S>) {
-        if !is_of_this_process() {
-            return;
-        }
-        let Some(begun) = context.span(&id).and_then(|span| span.extensions_mut().remove::<Begun>()) else {
-            return;
-        };
-        let took_ns = begun.took_ns.unwrap_or_else(|| now_ns().saturating_sub(begun.began_ns));
-        if took_ns >= begun.shortest_us * 1000 {
-            self.write(&lines(&begun, took_ns));
-        }
-    }
-}
-
-/// The line of a span, after the one with the thread's name if it is the thread's first.
-fn lines(begun: &Begun, took_ns: u64) -> String {
-    // SAFETY: the call takes no arguments and always succeeds.
-    let thread = unsafe { libc::syscall(libc::SYS_gettid) };
-    let of = format!("\"pid\":{},\"tid\":{thread}", std::process::id());
-    let mut text = String::new();
-    if !IS_NAMED.replace(true) {
-        let name = quoted(&thread_name());
+        let Event { name, category, told } = self;
+        let (began, took) = (micros(began), micros(took));
         let _ = writeln!(
             text,
-            "{{\"ph\":\"M\",\"ts\":0,{of},\"name\":\"thread_name\",\"args\":{{\"name\":{name}}}}},"
+            "{{\"ph\":\"X\",\"ts\":{began},\"dur\":{took},{of},\"name\":{name},\"cat\":\"{category}\",\"args\":{{{told}}}}},"
         );
+        text
     }
-    let (name, category) = (quoted(&begun.name), quoted(&begun.category));
-    let (began, took) = (micros(begun.began_ns.saturating_sub(begun.took_ns.unwrap_or(0))), micros(took_ns));
-    let told = &begun.told;
-    let _ = writeln!(
-        text,
-        "{{\"ph\":\"X\",\"ts\":{began},\"dur\":{took},{of},\"name\":{name},\"cat\":{category},\"args\":{{{told}}}}},"
-    );
-    text
 }
 
 /// Microseconds with three decimals, exactly.
-fn micros(ns: u64) -> String {
-    format!("{}.{:03}", ns / 1000, ns % 1000)
+fn micros(time: Duration) -> String {
+    let nanos = time.as_nanos();
+    format!("{}.{:03}", nanos / 1000, nanos % 1000)
 }
 
 /// A JSON string.
@@ -220,11 +161,7 @@ fn thread_name() -> String {
     String::from_utf8_lossy(&name[..end]).into_owned()
 }
 
-/// The monotonic clock, which all processes share, in nanoseconds.
-fn now_ns() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the structure is on this stack; the clock exists on every system.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
-    let (seconds, nanos) = (u64::try_from(time.tv_sec), u64::try_from(time.tv_nsec));
-    seconds.unwrap_or(0) * 1_000_000_000 + nanos.unwrap_or(0)
+/// The monotonic clock, which all processes share.
+pub fn now() -> Duration {
+    clock_gettime(ClockId::Monotonic).try_into().unwrap_or_default()
 }
