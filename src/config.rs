@@ -7,12 +7,12 @@ use std::time::Duration;
 use vkstash_store::disk::home::MOST_BASES;
 use vkstash_store::forks::PerProcess;
 use vkstash_store::format::app_name::AppName;
-use vkstash_store::settings::BackgroundMode;
+use vkstash_store::settings::{BackgroundMode, places};
 
 use vkstash_model::variables::{
     APPLICATION, ASK_FIRST, BASE, BINARIES, Background, COMPILE_STORED, COMPILE_STORED_BEFORE, DIR, DISABLE,
     END_MS, FINISH, IDENTIFIERS, LOG, LOG_FILE, OPEN_MS, REPORT, SERVED_WIDTH, TOOL, TRACE, UPDATE,
-    default_root, path,
+    configs, default_root, path,
 };
 
 /// Where VK_EXT_shader_module_identifier comes from.
@@ -111,8 +111,10 @@ impl OfProcess {
 }
 
 impl Config {
-    /// Reads this process's environment.
+    /// Reads this process's environment. Whoever opens a stash has asked this for its root, so here the store gets to
+    /// know the configuration files as well.
     pub fn from_environment() -> Config {
+        places::use_files(configs());
         Config::from_lookup(|name| std::env::var_os(name))
     }
 

@@ -30,7 +30,7 @@ const SEALING: Duration = Duration::from_secs(1);
 
 /// What the environment or the settings of the stash say.
 pub(super) fn is_developer_mode() -> bool {
-    let stored = |root: std::path::PathBuf| settings::read(&root, None).ok()?.0.developer_mode;
+    let stored = |root: std::path::PathBuf| settings::read(&root).all().developer_mode;
     OfProcess::get().background.developer_mode
         || Config::from_environment().root.and_then(stored).unwrap_or(false)
 }

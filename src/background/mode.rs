@@ -92,9 +92,10 @@ pub fn set(mode: Mode, action: Action, event: Option<Event>) -> Result<(), ModeE
 /// Whether the environment or the settings switch developer mode on; called only when it matters, because it may read
 /// a file.
 fn is_developer_mode() -> bool {
-    let is_on = |root: &std::path::Path| settings::read(root, None).map(|(stored, _)| stored.developer_mode);
     OfProcess::get().background.developer_mode
-        || Config::from_environment().root.is_some_and(|root| is_on(&root).ok().flatten() == Some(true))
+        || Config::from_environment()
+            .root
+            .is_some_and(|root| settings::read(&root).all().developer_mode == Some(true))
 }
 
 /// Changes of the mode take turns.

@@ -4,11 +4,14 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use vkstash_store::settings::BackgroundMode;
+use vkstash_store::settings::places::FILE;
 
 /// Switches the layer off, however it was loaded.
 pub const DISABLE: &str = "VKSTASH_DISABLE";
 /// Folder of all stashes; the user's cache directory by default.
 pub const DIR: &str = "VKSTASH_DIR";
+/// The user's configuration file, in place of the one in the user's configuration directory (docs/configuration.md).
+pub const CONFIG: &str = "VKSTASH_CONFIG";
 /// Stashes that are looked into after that one and never written, separated by colons. Those of the settings come after
 /// these (docs/bases.md).
 pub const BASE: &str = "VKSTASH_BASE";
@@ -95,6 +98,25 @@ pub fn root() -> Option<PathBuf> {
 /// The folder of all stashes where VKSTASH_DIR names none.
 pub fn default_root() -> Option<PathBuf> {
     directories::ProjectDirs::from("", "", "vkstash").map(|dirs| dirs.cache_dir().to_path_buf())
+}
+
+/// The configuration file that the user writes: what [`CONFIG`] names, or else the default. None where there is no home.
+pub fn user_config() -> Option<PathBuf> {
+    let default = || directories::ProjectDirs::from("", "", "vkstash").map(|dirs| dirs.config_dir().join(FILE));
+    path(CONFIG, |name| std::env::var_os(name)).or_else(default)
+}
+
+/// The configuration files of the system, what counts first in front: those below XDG_CONFIG_DIRS.
+pub fn system_configs() -> Vec<PathBuf> {
+    let dirs = std::env::var_os("XDG_CONFIG_DIRS").filter(|dirs| !dirs.is_empty());
+    let dirs = dirs.unwrap_or_else(|| "/etc/xdg".into());
+    let absolute = std::env::split_paths(&dirs).filter(|dir| dir.is_absolute());
+    absolute.map(|dir| dir.join("vkstash").join(FILE)).collect()
+}
+
+/// The configuration files that count before that of a root, what counts first in front.
+pub fn configs() -> Vec<PathBuf> {
+    user_config().into_iter().chain(system_configs()).collect()
 }
 
 /// A path that `lookup` knows under this name; an empty one counts as unset.

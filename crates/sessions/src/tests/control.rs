@@ -2,7 +2,8 @@
 
 use std::fs;
 
-use vkstash_store::settings::{self, CacheKinds, Settings};
+use vkstash_store::settings::CacheKinds;
+use vkstash_store::settings::places::FILE;
 
 use crate::control;
 use crate::tests::*;
@@ -64,10 +65,9 @@ fn the_settings_disable_sessions_in_memory_and_in_the_working_directory() {
         let sessions: Vec<_> = all.iter().map(|description| create(root, description).unwrap()).collect();
         sessions.iter().for_each(|session| session.store(b"key", b"value").unwrap());
         let place = place(root);
-        let store = |kinds| {
-            let disabled_caches = Some(kinds);
-            let settings = Settings { disabled_caches, ..Settings::default() };
-            settings::write(place.root(), None, &settings).unwrap();
+        let store = |kinds: CacheKinds| {
+            let text = format!("disabled-caches = '{}'\n", kinds.text());
+            std::fs::write(place.root().join(FILE), text).unwrap();
         };
         let is_off = |result: Result<usize, Error>| matches!(result, Err(Error::NotCurrentlyAvailable(_)));
         store(CacheKinds::SESSIONS);

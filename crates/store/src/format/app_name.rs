@@ -96,7 +96,7 @@ fn stem(name: &[u8]) -> &[u8] {
 }
 
 /// Letters, digits, `.`, `_` and `-`. A run of other characters becomes one `_`. May be empty.
-fn sanitised(name: &[u8]) -> String {
+pub(crate) fn sanitised(name: &[u8]) -> String {
     let mut text = String::new();
     for &byte in name {
         let good = byte.is_ascii_alphanumeric() || b"._-".contains(&byte);

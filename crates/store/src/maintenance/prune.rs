@@ -10,7 +10,6 @@ use crate::maintenance::remove;
 use crate::maintenance::survey;
 use crate::maintenance::survey::{ApplicationFolder, PartFolder};
 use crate::reports::totals;
-use crate::settings::Settings;
 
 /// What is removed.
 #[derive(Clone, Copy, Debug)]
@@ -53,10 +52,6 @@ pub fn prune(root: &Path, request: &Request<'_>) -> Result<Option<Pruned>, OpenE
         Err(error) => return Err(error),
     };
     folder.names("").map_err(|source| unreadable(folder.path(), source))?;
-    if Settings::readable_in(&folder).is_none() {
-        let reason = std::io::Error::other("its settings cannot be read");
-        return Err(unreadable(folder.path(), reason));
-    }
     for part in survey::part_names(&folder) {
         let part = match folder.sub(&part, false) {
             Ok(part) => part,
@@ -66,7 +61,7 @@ pub fn prune(root: &Path, request: &Request<'_>) -> Result<Option<Pruned>, OpenE
         };
         part.names("").map_err(|source| unreadable(part.path(), source))?;
     }
-    match ApplicationFolder::of(&root, name.to_owned()) {
+    match ApplicationFolder::of(&root, name.to_owned(), &Default::default()) {
         Some(application) => Ok(of(&root, &application, request)),
         None => Ok(without_parts(&root, name, request)),
     }

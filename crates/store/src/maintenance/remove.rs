@@ -6,7 +6,7 @@ use crate::disk::folder::Folder;
 use crate::disk::ops as disk;
 use crate::format::app_name::AppName;
 use crate::maintenance::survey::PartFolder;
-use crate::settings;
+use crate::settings::places::OLD_FILE;
 
 /// The ends of the names of our files.
 const OURS: [&str; 6] = [".vks", ".vkg", ".vkr", ".vkl", ".vkt", ".lock"];
@@ -46,7 +46,7 @@ fn is_folder_of_ours(name: &str) -> bool {
 /// False: the folder is still there.
 fn delete(root: &Folder, folder: &Folder, name: &str) -> bool {
     for name in folder.all_names().unwrap_or_default() {
-        if name == settings::FILE {
+        if name == OLD_FILE {
             continue;
         }
         let Ok(sub) = folder.sub(&name, false) else { continue };

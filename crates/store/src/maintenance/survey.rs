@@ -15,6 +15,7 @@ use crate::format::refusal::Refusal;
 use crate::segment::load;
 use crate::segment::name;
 use crate::settings::Settings;
+use crate::settings::places::{self, Configuration};
 
 /// A part with fewer files and bytes needs no merging.
 const FEW_FILES: usize = 4;
@@ -31,7 +32,7 @@ fn spare_descriptors() -> usize {
 
 /// Everything below a root.
 pub(crate) struct Survey {
-    settings: Settings,
+    settings: Configuration,
     /// The settings cannot be read, or not all applications are here.
     pub(crate) unsure: bool,
     /// Size and free space of the file system, in bytes.
@@ -83,7 +84,8 @@ impl Survey {
         let mut survey = Survey::without_applications(root);
         let names = root.names("").unwrap_or_default();
         let names = names.into_iter().take_while(|_| !interrupted());
-        survey.applications = names.filter_map(|name| ApplicationFolder::of(root, name)).collect();
+        let settings = &survey.settings;
+        survey.applications = names.filter_map(|name| ApplicationFolder::of(root, name, settings)).collect();
         survey
     }
 
@@ -97,12 +99,13 @@ impl Survey {
             if interrupted() {
                 break;
             }
-            let Some(found) = ApplicationFolder::of(root, name) else { continue };
+            let Some(found) = ApplicationFolder::of(root, name, &survey.settings) else { continue };
             open += 1 + found.parts.len();
             survey.applications.push(found);
             if open > most {
                 survey.applications.clear();
-                survey.applications.extend(ApplicationFolder::of(root, application.to_owned()));
+                let own = ApplicationFolder::of(root, application.to_owned(), &survey.settings);
+                survey.applications.extend(own);
                 survey.unsure = true;
                 break;
             }
@@ -111,18 +114,18 @@ impl Survey {
     }
 
     fn without_applications(root: &Folder) -> Survey {
-        let settings = Settings::readable_in(root);
-        let unsure = settings.is_none();
+        let settings = places::read_in(root);
+        let unsure = !settings.is_sound();
         let space = disk::fstatvfs(root);
         // Nothing is evicted because of an unknown free space.
         let (size, free) = space.map_or((0, u64::MAX), |space| {
             (space.f_blocks.saturating_mul(space.f_frsize), space.f_bavail.saturating_mul(space.f_frsize))
         });
-        Survey { settings: settings.unwrap_or_default(), unsure, size, free, applications: Vec::new() }
+        Survey { settings, unsure, size, free, applications: Vec::new() }
     }
 
     pub(crate) fn limits(&self) -> Limits {
-        self.settings.limits(self.size)
+        self.settings.all().limits(self.size)
     }
 
     /// The size of everything.
@@ -151,11 +154,11 @@ impl Survey {
 }
 
 impl ApplicationFolder {
-    pub(crate) fn of(root: &Folder, name: String) -> Option<ApplicationFolder> {
+    pub(crate) fn of(root: &Folder, name: String, settings: &Configuration) -> Option<ApplicationFolder> {
         let folder = root.sub(&name, false).ok()?;
         let parts: Vec<PartFolder> =
             part_names(&folder).into_iter().filter_map(|name| PartFolder::of(&folder, name)).collect();
-        let settings = Settings::readable_in(&folder)?;
+        let settings = settings.of(&name);
         // An entry without parts is not a stash.
         (!parts.is_empty()).then_some(ApplicationFolder { folder, name, settings, parts })
     }

@@ -26,7 +26,6 @@ use crate::maintenance::survey::{ApplicationFolder, PartFolder, Survey};
 use crate::maintenance::uses::Uses;
 use crate::segment::file::{DamagedIndex, Read, Segment};
 use crate::segment::load::{self, Loaded, State};
-use crate::settings::Settings;
 
 /// Whether the key of a record is that of its payload. None: keys of this kind say nothing about payloads. The store
 /// does not know how keys are made.
@@ -129,8 +128,7 @@ pub fn verify(
     let survey = Survey::of(&root, &never);
     let is_asked_for = |name: &str| request.application.is_none_or(|asked| asked == name);
     for name in root.names("").map_err(unreadable)?.iter().filter(|name| is_asked_for(name)) {
-        let known = survey.applications.iter().find(|application| application.name == *name);
-        verified.bad_folders.extend(bad_folders(&root, name, known));
+        verified.bad_folders.extend(bad_folders(&root, name));
     }
     let asked = || survey.applications.iter().filter(|application| is_asked_for(&application.name));
     let total = asked().flat_map(|application| &application.parts).map(|part| part.bytes).sum();
@@ -152,7 +150,7 @@ pub fn verify(
 }
 
 /// The folders of an application that the survey has left out, or whose files it could not list.
-fn bad_folders(root: &Folder, name: &str, known: Option<&ApplicationFolder>) -> Vec<BadFolder> {
+fn bad_folders(root: &Folder, name: &str) -> Vec<BadFolder> {
     let bad = |folder: String, error: OpenError| {
         // What is no folder is no stash, and what is gone was removed since the names were read.
         let is_none = error.is_missing() || matches!(error, OpenError::NotAFolder { .. });
@@ -173,12 +171,7 @@ fn bad_folders(root: &Folder, name: &str, known: Option<&ApplicationFolder>) -> 
         let error = folder.sub(part, false).and_then(|part| listed(&part)).err()?;
         bad(format!("{name}/{part}"), error)
     };
-    let mut found: Vec<_> = parts.iter().filter_map(check).collect();
-    if known.is_none() && !parts.is_empty() && Settings::readable_in(&folder).is_none() {
-        let reason = "its settings cannot be read".to_owned();
-        found.push(BadFolder { folder: name.to_owned(), reason });
-    }
-    found
+    parts.iter().filter_map(check).collect()
 }
 
 /// A bad file of a part.

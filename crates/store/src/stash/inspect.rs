@@ -113,7 +113,8 @@ pub fn parts_of(root: &Path, application: &str) -> Result<Vec<PartInfo>, OpenErr
 /// The newest use of each key that the application notes. Empty if nothing can be read.
 pub fn last_uses(root: &Path, application: &str) -> HashMap<Key, LastUse> {
     let folder = Folder::root(root, false).ok();
-    let folder = folder.and_then(|root| ApplicationFolder::of(&root, application.to_owned()));
+    let folder =
+        folder.and_then(|root| ApplicationFolder::of(&root, application.to_owned(), &Default::default()));
     folder.map(|folder| Uses::of(&folder, &|| false).into_map().into_iter().collect()).unwrap_or_default()
 }
 

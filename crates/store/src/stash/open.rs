@@ -259,9 +259,9 @@ impl Stash {
         mark.map_or(0, |mark| mark.unix_ms)
     }
 
-    /// The mode of background work in the settings of the application, or in those of the root. Reads from the disk.
+    /// The mode of background work in the settings of the application, or in those of all. Reads from the disk.
     pub fn background_mode(&self) -> Option<BackgroundMode> {
-        background_mode::of(self.home.open().ok()?, &never)?.0.background
+        background_mode::of(&self.home, self.home.open().ok()?, &never)?.0.background
     }
 
     /// The mode when the stash was opened. Reads nothing: None also where the settings were put off and are not read

@@ -15,7 +15,7 @@ use crate::maintenance::work::Work;
 use crate::part::open::Part;
 use crate::part::open::Shared;
 use crate::segment::append::Item;
-use crate::settings::Settings;
+use crate::settings;
 
 /// After so long without records the program has finished its start.
 const QUIET_FOR: Duration = Duration::from_secs(5);
@@ -122,8 +122,8 @@ impl Space {
         let Ok(home) = self.home.open() else { return self.room = most };
         self.room = disk::fstatvfs(&*home.root).map_or(most, |space| {
             let size = space.f_blocks.saturating_mul(space.f_frsize);
-            let settings = || Settings::read_in(&home.root).limits(size).free_space_floor;
-            let floor = *self.floor.get_or_insert_with(settings);
+            let of_settings = || settings::read_in(&home.root).all().limits(size).free_space_floor;
+            let floor = *self.floor.get_or_insert_with(of_settings);
             let free = space.f_bavail.saturating_mul(space.f_frsize);
             free.saturating_sub(floor).min(most)
         });

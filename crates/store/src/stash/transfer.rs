@@ -16,7 +16,7 @@ use crate::segment::file::{DamagedIndex, Segment};
 use crate::segment::load;
 pub use crate::segment::name::age_of;
 use crate::segment::name::new_name;
-use crate::settings::Settings;
+use crate::settings;
 use crate::stash::browse;
 use crate::stash::writer::TOO_LITTLE_SPACE;
 
@@ -176,7 +176,7 @@ impl Intake {
         // A file system that does not tell its free space is written until it is full.
         let Ok(space) = disk::fstatvfs(&*self.root) else { return Ok(()) };
         let size = space.f_blocks.saturating_mul(space.f_frsize);
-        let floor = Settings::read_in(&self.root).limits(size).free_space_floor;
+        let floor = settings::read_in(&self.root).all().limits(size).free_space_floor;
         let room = space.f_bavail.saturating_mul(space.f_frsize).saturating_sub(floor);
         if bytes <= room { Ok(()) } else { Err(IncomingError::TooLittleSpace) }
     }

@@ -12,7 +12,7 @@ use crate::disk::folder::Folder;
 use crate::format::file::PartIdentity;
 use crate::part::read_only::ReadOnlyPart;
 use crate::part::tallies::Tallies;
-use crate::settings;
+use crate::settings::places::FILE;
 use crate::tests::processes::in_a_child;
 
 fn with_bases(root: &Path, bases: &[&Path]) -> Arc<Stash> {
@@ -152,8 +152,8 @@ fn with_settings(root: &Path, bases: &[&Path], opening: Duration) -> Arc<Stash> 
 }
 
 fn set_bases(root: &Path, bases: &[&Path]) {
-    let bases = bases.iter().map(|path| path.to_path_buf()).collect();
-    settings::write(root, None, &settings::Settings { bases, ..Default::default() }).unwrap();
+    let bases: Vec<_> = bases.iter().map(|base| format!("'{}'", base.display())).collect();
+    std::fs::write(root.join(FILE), format!("bases = [{}]\n", bases.join(", "))).unwrap();
 }
 
 #[test]
@@ -207,8 +207,7 @@ fn bases_of_settings_that_are_read_late_are_looked_into_all_the_same() {
 #[test]
 fn without_a_base_nothing_more_is_looked_into() {
     let own = root();
-    settings::write(own.path(), None, &settings::Settings { limit: Some(1 << 30), ..Default::default() })
-        .unwrap();
+    std::fs::write(own.path().join(FILE), "limit = '1GiB'\n").unwrap();
     let stash = with_settings(own.path(), &[], LONG);
     let part = stash.portable();
     assert!(!part.contains(Kind::Recipe, &key(2)));

@@ -387,11 +387,11 @@ fn a_file_that_is_cut_emptied_replaced_or_overwritten_while_it_is_open_is_a_miss
     }
 }
 
-/// Settings are removed when nothing is set any more.
+/// As when a user removes the configuration file.
 #[test]
 fn a_file_that_goes_while_applications_are_listed_is_none() {
     let root = tempfile::tempdir().unwrap();
-    let path = root.path().join("settings");
+    let path = root.path().join("config.toml");
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {

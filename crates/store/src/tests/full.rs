@@ -59,7 +59,7 @@ fn a_small_disk_that_is_full_costs_what_does_not_fit() {
         assert!(written > 90 && free > size / 50, "{written} records, {free} bytes of {size} are free");
         std::fs::remove_dir_all(folder.join(app().folder)).unwrap();
         // And where that is nothing, the disk is full.
-        std::fs::write(folder.join("settings"), "free-space = none\n").unwrap();
+        std::fs::write(folder.join("config.toml"), "free-space = \"none\"\n").unwrap();
         assert!(fill(&folder) > written);
         return;
     }

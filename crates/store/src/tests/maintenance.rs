@@ -16,6 +16,7 @@ use crate::format::table::Row;
 use crate::maintenance;
 use crate::maintenance::outcome::Outcome;
 use crate::maintenance::work::Work;
+use crate::settings::places::FILE;
 use crate::tests::*;
 
 /// In these tests the payload of a recipe is the identities of its modules.
@@ -29,7 +30,10 @@ pub(super) fn run(root: &Path) -> Outcome {
 
 pub(super) fn set(root: &Path, text: &str) {
     fs::create_dir_all(root).unwrap();
-    fs::write(root.join("settings"), text).unwrap();
+    // The values are sizes, counts and words.
+    let lines = text.lines().filter_map(|line| line.split_once(" = "));
+    let lines: String = lines.map(|(name, value)| format!("{name} = '{value}'\n")).collect();
+    fs::write(root.join(FILE), lines).unwrap();
 }
 
 /// One run: what it does, and a segment of its own in each part that it writes to. Nothing is merged when it ends.
@@ -199,7 +203,9 @@ fn an_application_has_a_limit_of_its_own() {
             assert!(device.put(Kind::Artifact, &key(record), noise(record, 9000)));
         }
     }
-    fs::write(root.path().join(&other.folder).join("settings"), "limit = 300KiB\n").unwrap();
+    let of_other = format!("\n[application.{}]\nlimit = '300KiB'\n", other.folder);
+    let all = fs::read_to_string(root.path().join(FILE)).unwrap_or_default();
+    fs::write(root.path().join(FILE), all + &of_other).unwrap();
     let outcome = run(root.path());
     assert!(outcome.evicted_bytes["application_limit"] > 500_000, "{outcome:?}");
     let count = |application: &AppName| {
@@ -216,10 +222,10 @@ fn nothing_is_evicted_if_the_settings_cannot_be_read() {
     let root = root();
     set(root.path(), "limit = 1KiB\n");
     one_run(root.path(), |stash| put_all(stash.portable(), Kind::Recipe, 0..50));
-    fs::remove_file(root.path().join("settings")).unwrap();
-    std::os::unix::fs::symlink("elsewhere", root.path().join("settings")).unwrap();
+    fs::remove_file(root.path().join(FILE)).unwrap();
+    std::os::unix::fs::symlink("elsewhere", root.path().join(FILE)).unwrap();
     assert_eq!(run(root.path()), Outcome::default());
-    fs::remove_file(root.path().join("settings")).unwrap();
+    fs::remove_file(root.path().join(FILE)).unwrap();
     set(root.path(), "limit = 1KiB\n");
     assert!(run(root.path()).evicted_records > 0);
 }

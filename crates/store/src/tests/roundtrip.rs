@@ -2,7 +2,8 @@
 
 use crate::base::memory::QUEUED;
 use crate::format::record::{FORGOTTEN, UseRecord};
-use crate::settings::{self, BackgroundMode, Settings};
+use crate::settings::BackgroundMode;
+use crate::settings::places::FILE;
 use crate::tests::*;
 
 #[test]
@@ -160,19 +161,15 @@ fn a_forgotten_order_of_use_does_not_count_and_the_next_one_does() {
 }
 
 #[test]
-fn an_applications_mode_of_background_work_comes_before_the_roots() {
+fn an_applications_mode_of_background_work_comes_before_that_of_all() {
     let root = root();
     let stash = open(root.path());
     let folder = app().folder;
     assert_eq!(stash.background_mode(), None);
-    let set = |application, mode: &str| {
-        let (settings, complaints) = Settings::parse(&format!("background = {mode}"));
-        assert!(complaints.is_empty());
-        settings::write(root.path(), application, &settings).unwrap();
-    };
-    set(None, "disabled");
+    let set = |text: &str| std::fs::write(root.path().join(FILE), text).unwrap();
+    set("background = 'disabled'\n");
     assert_eq!(stash.background_mode(), Some(BackgroundMode::Disabled));
-    set(Some(folder.as_str()), "allowed");
+    set(&format!("background = 'disabled'\n[application.{folder}]\nbackground = 'allowed'\n"));
     assert_eq!(stash.background_mode(), Some(BackgroundMode::Allowed));
 }
 

@@ -298,7 +298,7 @@ fn an_artifact_is_used_as_lately_as_what_names_it() {
     let stash = open(root.path());
     stash.note_use(Kind::Artifact, &key(1));
     drop(stash);
-    fs::write(root.path().join("settings"), "limit = 100KiB\nfree-space = none\n").unwrap();
+    fs::write(root.path().join("config.toml"), "limit = '100KiB'\nfree-space = 'none'\n").unwrap();
     run(root.path());
     let device = open(root.path()).device(&header()).unwrap();
     let left = (10..90).filter(|&number| device.contains(Kind::Artifact, &key(number))).count();
