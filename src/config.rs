@@ -11,8 +11,8 @@ use vkstash_store::settings::{BackgroundMode, places};
 
 use vkstash_model::variables::{
     APPLICATION, ASK_FIRST, BASE, BINARIES, Background, COMPILE_STORED, COMPILE_STORED_BEFORE, DIR, DISABLE,
-    END_MS, FINISH, IDENTIFIERS, LOG, LOG_FILE, OPEN_MS, REPORT, SERVED_WIDTH, TOOL, TRACE, UPDATE,
-    configs, default_root, path,
+    END_MS, FINISH, IDENTIFIERS, LOG, LOG_FILE, OPEN_MS, REPORT, SERVED_WIDTH, TOOL, TRACE, UPDATE, configs,
+    default_root, path,
 };
 
 /// Where VK_EXT_shader_module_identifier comes from.

@@ -102,7 +102,8 @@ pub fn default_root() -> Option<PathBuf> {
 
 /// The configuration file that the user writes: what [`CONFIG`] names, or else the default. None where there is no home.
 pub fn user_config() -> Option<PathBuf> {
-    let default = || directories::ProjectDirs::from("", "", "vkstash").map(|dirs| dirs.config_dir().join(FILE));
+    let default =
+        || directories::ProjectDirs::from("", "", "vkstash").map(|dirs| dirs.config_dir().join(FILE));
     path(CONFIG, |name| std::env::var_os(name)).or_else(default)
 }
 

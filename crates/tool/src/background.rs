@@ -1,14 +1,14 @@
 //! `vkstash background`: shows and stores the mode of background work.
 
 use std::io;
-use std::path::Path;
 
 use vkstash_store::format::refusal::OpenError;
-use vkstash_store::settings::{self, BackgroundMode, Settings, SettingsError};
-use vkstash_store::stash::inspect::list_applications;
+use vkstash_store::settings::{self, BackgroundMode, Settings};
+use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 
 use crate::choice::{ChoiceError, choose};
 use crate::cli::BackgroundArgs;
+use crate::config::edit::{self, Change, EditError};
 use crate::kept::{self, Source};
 use crate::output;
 use crate::root;
@@ -22,7 +22,7 @@ pub(crate) enum BackgroundError {
     #[error("cannot read the stash: {0}")]
     Open(#[from] OpenError),
     #[error(transparent)]
-    Settings(#[from] SettingsError),
+    Edit(#[from] EditError),
     #[error(transparent)]
     Choice(#[from] ChoiceError),
     #[error("cannot print it: {0}")]
@@ -34,55 +34,45 @@ pub(crate) fn main(args: &BackgroundArgs) -> Result<(), BackgroundError> {
     let mut applications: Vec<_> = list_applications(&root)?;
     applications.retain(|info| !info.parts.is_empty() || info.runs.runs > 0);
     let chosen = args.application.as_ref().map(|name| choose(&applications, name, &root)).transpose()?;
-    let was_ignored = change(args, &root, chosen.map(|info| info.folder.as_str()))?;
+    change(args, &applications, chosen)?;
 
-    let of_root = kept::read(&root, None);
+    let read = settings::read(&root);
+    let all = read.all();
     let mut lines = Vec::new();
     if chosen.is_none() {
         lines.push(plain(&root.to_string_lossy()));
-        let (mode, source) = mode(&of_root.settings, &Settings::default());
+        let (mode, source) = mode(&all, &Settings::default());
         lines.push(row(settings::BACKGROUND, mode.name(), source));
-        let on = of_root.settings.developer_mode;
-        let source = if on.is_some() { Source::Settings } else { Source::Default };
-        lines.push(row(settings::DEVELOPER_MODE, if on == Some(true) { "on" } else { "off" }, source));
-        kept::say_ignored(&mut lines, &of_root.ignored);
+        let source = if all.developer_mode.is_some() { Source::Settings } else { Source::Default };
+        let on = if all.developer_mode == Some(true) { "on" } else { "off" };
+        lines.push(row(settings::DEVELOPER_MODE, on, source));
     }
     // Of all applications only those with a mode of their own.
     for info in chosen.map_or(&applications[..], std::slice::from_ref) {
-        let own = kept::read(&root, Some(&info.folder));
-        if chosen.is_none() && own.settings.background.is_none() {
+        let own = read.of(&info.folder);
+        if chosen.is_none() && own.background.is_none() {
             continue;
         }
         lines.push(format!("{} ({})", plain(&info.display), plain(&info.folder)));
-        let (mode, source) = mode(&of_root.settings, &own.settings);
+        let (mode, source) = mode(&all, &own);
         lines.push(row(settings::BACKGROUND, mode.name(), source));
-        kept::say_ignored(&mut lines, &own.ignored);
     }
-    kept::say_ignored(&mut lines, &was_ignored);
+    kept::say_ignored(&mut lines, &read);
     let mut text = lines.join("\n");
     text.push('\n');
     Ok(output::print(&text)?)
 }
 
-/// Writes what the arguments name, if anything. Returns the lines of the file that were ignored then.
+/// Writes what the arguments name, if anything.
 fn change(
     args: &BackgroundArgs,
-    root: &Path,
-    application: Option<&str>,
-) -> Result<Vec<String>, BackgroundError> {
+    found: &[ApplicationInfo],
+    chosen: Option<&ApplicationInfo>,
+) -> Result<(), EditError> {
     let given = [(settings::BACKGROUND, &args.mode), (settings::DEVELOPER_MODE, &args.developer_mode)];
-    if !args.default && given.iter().all(|(_, value)| value.is_none()) {
-        return Ok(Vec::new());
-    }
-    kept::change(root, application, |settings| {
-        if args.default {
-            settings.unset(settings::BACKGROUND);
-        }
-        for (name, value) in given.iter().filter_map(|(name, value)| Some((name, value.as_deref()?))) {
-            // Valid: checked when the command line was parsed.
-            let _ = settings.set(name, value);
-        }
-    })
+    let set = given.into_iter().filter_map(|(name, value)| Some(Change::Set(name, value.clone()?)));
+    let unset = args.default.then_some(Change::Unset(settings::BACKGROUND));
+    edit::change_of(args.dir.as_deref(), found, chosen, &unset.into_iter().chain(set).collect::<Vec<_>>())
 }
 
 /// The mode in force, and its source.

@@ -12,15 +12,17 @@ use rustix::fs::{CWD, RenameFlags};
 use rustix::io::Errno;
 
 use crate::cli::{BaseAction, BaseArgs, BaseBuildArgs, BaseChangeArgs, BaseListArgs};
+use crate::config::edit::{self, Change, EditError};
 use crate::export::{ExportError, chosen_parts};
+use crate::kept;
 use crate::output;
 use crate::root;
 use crate::units::{counted, plain, size};
 use vkstash_exchange::{export, import};
-use vkstash_store::disk::home::MOST_BASES;
 use vkstash_store::format::refusal::OpenError;
 use vkstash_store::maintenance::pack::pack;
-use vkstash_store::settings::{self, Settings, SettingsError, ValueError, base_text};
+use vkstash_store::settings::places::of_path;
+use vkstash_store::settings::{self, BASES};
 use vkstash_store::stash::inspect::{base_refusal, list_applications};
 
 /// Why no base was made, or the list of bases is as it was.
@@ -43,21 +45,21 @@ pub(crate) enum BaseError {
     #[error("cannot tell where the stash is: neither HOME nor XDG_CACHE_HOME is set; name it with --dir")]
     NoRoot,
     #[error(transparent)]
-    Settings(#[from] SettingsError),
+    Edit(#[from] EditError),
     #[error("cannot tell which folder {0:?} is: {1}")]
     Path(PathBuf, io::Error),
-    #[error("{} cannot be a base: {reason}", base_text(base))]
+    #[error("{} cannot be a base: {reason}", shown(base))]
     Refused { base: PathBuf, reason: String },
-    #[error("{} cannot be a base of itself", base_text(.0))]
+    #[error("{} cannot be a base of itself", shown(.0))]
     Itself(PathBuf),
-    #[error("{} is a base already", base_text(.0))]
+    #[error("{} is a base already", shown(.0))]
     Known(PathBuf),
-    #[error("{} is none of the bases that `vkstash base list` shows", base_text(.0))]
+    #[error("{} is none of the bases that `vkstash base list` shows", shown(.0))]
     Unknown(PathBuf),
-    #[error("cannot add {}: {} {error}", base_text(base), settings::BASE)]
-    Value { base: PathBuf, error: ValueError },
-    #[error("{} is not changed: {complaints}; first take the right to write to it from others", path.display())]
-    OthersMayWrite { path: PathBuf, complaints: String },
+    #[error("cannot add {}: a configuration file is UTF-8 text, and the path is not", shown(.0))]
+    NoText(PathBuf),
+    #[error("{} is not changed: first take the right to write to it from others", path.display())]
+    OthersMayWrite { path: PathBuf },
     #[error("cannot print it: {0}")]
     Print(io::Error),
 }
@@ -73,58 +75,44 @@ pub(crate) fn main(args: &BaseArgs) -> Result<(), BaseError> {
 
 fn list(args: &BaseListArgs) -> Result<(), BaseError> {
     let root = root::root(args.dir.as_deref()).ok_or(BaseError::NoRoot)?;
-    let (settings, ignored) = settings::read(&root, None)?;
-    let mut text = String::new();
-    let used = settings.bases.iter().map(|base| (base, base_refusal(base)));
-    let beyond = || format!("there are {MOST_BASES} before it, and no more are looked into");
-    let ignored_bases = settings.bases_beyond.iter().map(|base| (base, Some(beyond())));
-    for (base, refusal) in used.chain(ignored_bases) {
-        text.push_str(&base_text(base));
-        text.push('\n');
-        if let Some(reason) = refusal {
-            text.push_str(&format!("  not used: {}\n", plain(&reason)));
-        }
+    let read = settings::read(&root);
+    let bases = read.all().bases;
+    let mut lines = Vec::new();
+    for base in &bases {
+        lines.push(shown(base));
+        lines.extend(base_refusal(base).map(|reason| format!("  not used: {}", plain(&reason))));
     }
-    if settings.bases.is_empty() {
-        text.push_str(&format!("no bases are set in {}\n", plain(&root.to_string_lossy())));
+    if bases.is_empty() {
+        lines.push("no bases are set".to_owned());
     }
-    // The list has those already.
-    let is_listed = |complaint: &String| complaint.ends_with(&ValueError::Bases.to_string());
-    let ignored: Vec<_> = ignored.into_iter().filter(|complaint| !is_listed(complaint)).collect();
-    text.push_str(&lines_of(&ignored));
-    output::print(&text).map_err(BaseError::Print)
+    kept::say_ignored(&mut lines, &read);
+    output::print(&(lines.join("\n") + "\n")).map_err(BaseError::Print)
 }
 
-/// What is ignored in the settings, a line each.
-fn lines_of(ignored: &[String]) -> String {
-    ignored.iter().map(|what| format!("ignored: {}\n", plain(what))).collect()
-}
-
-/// Changes the list in the settings. A file that others may write to is not replaced if lines of it are ignored: its
-/// bases would become comments.
+/// Changes the list in the configuration file. What is in no file that others may write to counts alone.
 fn change(
     args: &BaseChangeArgs,
-    apply: impl Fn(&mut Settings, &Path, PathBuf) -> Result<(), BaseError>,
+    apply: impl Fn(&mut Vec<PathBuf>, &Path, PathBuf) -> Result<(), BaseError>,
 ) -> Result<(), BaseError> {
     let root = root::root(args.dir.as_deref()).ok_or(BaseError::NoRoot)?;
     let path = absolute(&args.base).map_err(|error| BaseError::Path(args.base.clone(), error))?;
     // Without slashes at its end a folder has one name.
     let base: PathBuf = path.components().collect();
-    let ignored = settings::change(&root, None, |settings, ignored| {
-        let path = root.join(settings::FILE);
-        if !ignored.is_empty() && path.metadata().is_ok_and(|file| file.mode() & 0o022 != 0) {
-            return Err(BaseError::OthersMayWrite { path, complaints: plain(&ignored.join("; ")) });
-        }
-        apply(settings, &root, base.clone())
-    })?;
-    if !ignored.is_empty() {
-        output::print(&lines_of(&ignored)).map_err(BaseError::Print)?;
+    let target = edit::target(args.dir.as_deref())?;
+    if target.metadata().is_ok_and(|file| file.mode() & 0o022 != 0) {
+        return Err(BaseError::OthersMayWrite { path: target });
     }
-    Ok(())
+    let mut bases = of_path(&target).map(|file| file.config.all.bases).unwrap_or_default();
+    apply(&mut bases, &root, base)?;
+    let text =
+        |base: &PathBuf| base.to_str().map(str::to_owned).ok_or_else(|| BaseError::NoText(base.clone()));
+    let list = bases.iter().map(text).collect::<Result<Vec<_>, _>>()?;
+    let change = if list.is_empty() { Change::Unset(BASES) } else { Change::SetList(BASES, list) };
+    Ok(edit::change(&target, None, &[change])?)
 }
 
-fn add(settings: &mut Settings, root: &Path, base: PathBuf) -> Result<(), BaseError> {
-    if settings.bases.contains(&base) {
+fn add(bases: &mut Vec<PathBuf>, root: &Path, base: PathBuf) -> Result<(), BaseError> {
+    if bases.contains(&base) {
         return Err(BaseError::Known(base));
     }
     if let Some(reason) = base_refusal(&base) {
@@ -138,18 +126,21 @@ fn add(settings: &mut Settings, root: &Path, base: PathBuf) -> Result<(), BaseEr
         return Err(BaseError::Itself(base));
     }
     // Through a symbolic link, for instance.
-    if let Some(known) = settings.bases.iter().find(|known| is_base(known)) {
+    if let Some(known) = bases.iter().find(|known| is_base(known)) {
         return Err(BaseError::Known(known.clone()));
     }
-    let added = settings.set(settings::BASE, &base_text(&base));
-    added.map_err(|error| BaseError::Value { base, error })
+    bases.push(base);
+    Ok(())
 }
 
-fn remove(settings: &mut Settings, _root: &Path, base: PathBuf) -> Result<(), BaseError> {
-    let is_known = settings.bases.contains(&base) || settings.bases_beyond.contains(&base);
-    settings.bases.retain(|known| *known != base);
-    settings.bases_beyond.retain(|known| *known != base);
+fn remove(bases: &mut Vec<PathBuf>, _root: &Path, base: PathBuf) -> Result<(), BaseError> {
+    let is_known = bases.contains(&base);
+    bases.retain(|known| *known != base);
     if is_known { Ok(()) } else { Err(BaseError::Unknown(base)) }
+}
+
+fn shown(path: &Path) -> String {
+    plain(&path.to_string_lossy())
 }
 
 fn build(args: &BaseBuildArgs) -> Result<(), BaseError> {

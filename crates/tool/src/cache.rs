@@ -8,11 +8,12 @@ use vkstash_sessions::description::Place;
 use vkstash_store::format::app_name::AppName;
 use vkstash_store::format::refusal::OpenError;
 use vkstash_store::maintenance::clear::clear;
-use vkstash_store::settings::{self, CacheKinds, Settings, SettingsError};
+use vkstash_store::settings::{self, CacheKinds, Settings};
 use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 
 use crate::choice::{ChoiceError, choose};
 use crate::cli::{CacheAction, CacheArgs};
+use crate::config::edit::{self, Change, EditError};
 use crate::kept::{self, Source};
 use crate::output::{self, Printer};
 use crate::root;
@@ -26,7 +27,7 @@ pub(crate) enum CacheError {
     #[error("cannot read the stash: {0}")]
     Open(#[from] OpenError),
     #[error(transparent)]
-    Settings(#[from] SettingsError),
+    Edit(#[from] EditError),
     #[error(transparent)]
     Choice(#[from] ChoiceError),
     #[error("{application}: {error}")]
@@ -43,34 +44,40 @@ pub(crate) fn main(args: &CacheArgs) -> Result<(), CacheError> {
     let chosen = args.application.as_ref().map(|name| choose(&applications, name, &root)).transpose()?;
     let kinds = args.kinds.iter().fold(CacheKinds::NONE, |all, kind| all.with(*kind));
     let folder = chosen.map(|info| info.folder.as_str());
-    let ignored = match args.action {
-        CacheAction::Show => Vec::new(),
-        CacheAction::Disable => change(&root, folder, |disabled| disabled.with(kinds))?,
-        CacheAction::Enable => change(&root, folder, |disabled| disabled.without(kinds))?,
+    match args.action {
+        CacheAction::Show => {}
+        CacheAction::Disable => change(args, &root, &applications, chosen, |disabled| disabled.with(kinds))?,
+        CacheAction::Enable => {
+            change(args, &root, &applications, chosen, |disabled| disabled.without(kinds))?
+        }
         CacheAction::Clear => {
             let of = chosen.map_or(&applications[..], std::slice::from_ref);
             return clear_all(&root, folder, of, kinds);
         }
-    };
-    show(&root, &applications, chosen, &ignored)
+    }
+    show(&root, &applications, chosen)
 }
 
-/// Stores other kinds as disabled. Those of the root are the application's to begin with. Returns the lines of the file
-/// that were ignored then.
+/// Stores other kinds as disabled. Those of all applications are the application's to begin with.
 fn change(
+    args: &CacheArgs,
     root: &Path,
-    application: Option<&str>,
+    found: &[ApplicationInfo],
+    chosen: Option<&ApplicationInfo>,
     to: impl Fn(CacheKinds) -> CacheKinds,
-) -> Result<Vec<String>, CacheError> {
-    kept::change(root, application, |settings| {
-        let of_root = || kept::read(root, None).settings.disabled_caches.unwrap_or_default();
-        let inherited = if application.is_some() { of_root() } else { CacheKinds::NONE };
-        let now = to(settings.disabled_caches.unwrap_or(inherited));
-        settings.unset(settings::DISABLED_CACHES);
-        if now != inherited {
-            settings.disabled_caches = Some(now);
-        }
-    })
+) -> Result<(), EditError> {
+    let read = settings::read(root);
+    let of_all = read.all().disabled_caches.unwrap_or_default();
+    let (inherited, now) = match chosen {
+        Some(info) => (of_all, read.of(&info.folder).disabled_caches.unwrap_or(of_all)),
+        None => (CacheKinds::NONE, of_all),
+    };
+    let wanted = to(now);
+    let change = match wanted == inherited {
+        true => Change::Unset(settings::DISABLED_CACHES),
+        false => Change::Set(settings::DISABLED_CACHES, wanted.text()),
+    };
+    edit::change_of(args.dir.as_deref(), found, chosen, &[change])
 }
 
 /// The kinds that are disabled, and the source of that.
@@ -86,9 +93,9 @@ fn show(
     root: &Path,
     applications: &[ApplicationInfo],
     chosen: Option<&ApplicationInfo>,
-    ignored: &[String],
 ) -> Result<(), CacheError> {
-    let of_root = kept::read(root, None);
+    let read = settings::read(root);
+    let all = read.all();
     let mut lines = Vec::new();
     let describe = |lines: &mut Vec<String>, name: String, (disabled, source): (CacheKinds, Source)| {
         lines.push(name);
@@ -98,20 +105,18 @@ fn show(
         }
     };
     if chosen.is_none() {
-        let disabled = in_force(&of_root.settings, &Settings::default());
+        let disabled = in_force(&all, &Settings::default());
         describe(&mut lines, plain(&root.to_string_lossy()), disabled);
-        kept::say_ignored(&mut lines, &of_root.ignored);
     }
     // Of all applications only those with a setting of their own.
     for info in chosen.map_or(applications, std::slice::from_ref) {
-        let own = kept::read(root, Some(&info.folder));
-        if chosen.is_some() || own.settings.disabled_caches.is_some() {
+        let own = read.of(&info.folder);
+        if chosen.is_some() || own.disabled_caches.is_some() {
             let name = format!("{} ({})", plain(&info.display), plain(&info.folder));
-            describe(&mut lines, name, in_force(&of_root.settings, &own.settings));
+            describe(&mut lines, name, in_force(&all, &own));
         }
-        kept::say_ignored(&mut lines, &own.ignored);
     }
-    kept::say_ignored(&mut lines, ignored);
+    kept::say_ignored(&mut lines, &read);
     Ok(output::print(&(lines.join("\n") + "\n"))?)
 }
 

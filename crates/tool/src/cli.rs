@@ -51,9 +51,14 @@ pub(crate) enum Command {
     Inspect(InspectArgs),
     /// Show how much is kept and why, or change it
     ///
-    /// Sizes are bytes, or have a unit: 512MiB, 4GiB. What you set is written to a text file named `settings` in the
-    /// stash; docs/bounds.md says what is evicted first.
+    /// Sizes are bytes, or have a unit: 512MiB, 4GiB. What you set is written to your configuration file, as by
+    /// `vkstash config`; docs/bounds.md says what is evicted first.
     Keep(KeepArgs),
+    /// Show each setting and where it comes from, or change the configuration file
+    ///
+    /// The file is ~/.config/vkstash/config.toml; with --dir, config.toml in that stash. docs/configuration.md says what
+    /// may stand in it. An unknown name is an error: the line and what was meant are printed.
+    Config(ConfigArgs),
     /// Show or store what background work may do: what is made before programs ask for it
     ///
     /// `allowed` is the default. `intrusive` measures more, `disabled` does no background work, and `profiling` also
@@ -123,6 +128,40 @@ pub(crate) enum Command {
     /// Write the man pages, for packages
     #[command(hide = true)]
     Man(ManArgs),
+}
+
+#[derive(Args)]
+pub(crate) struct ConfigArgs {
+    #[command(subcommand)]
+    pub(crate) action: Option<ConfigAction>,
+    /// Only this application: its name, or the name of its folder in the stash
+    #[arg(long, alias = "app", value_name = "NAME", global = true)]
+    pub(crate) application: Option<String>,
+    /// Print JSON with stable names (docs/configuration.md)
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Look into this folder instead of the user's stash
+    #[arg(long, value_name = "DIR", global = true)]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum ConfigAction {
+    /// Set a value: `vkstash config set limit 4GiB`
+    Set {
+        /// The setting
+        #[arg(value_name = "SETTING")]
+        name: String,
+        /// Its value; of `bases`, all paths
+        #[arg(value_name = "VALUE", required = true)]
+        values: Vec<String>,
+    },
+    /// Remove values, so that the defaults count
+    Unset {
+        /// The settings
+        #[arg(value_name = "SETTING", required = true)]
+        names: Vec<String>,
+    },
 }
 
 #[derive(Args)]
@@ -516,7 +555,7 @@ pub(crate) struct KeepArgs {
     #[arg(conflicts_with = "application")]
     device_age: Option<String>,
     /// Put these back to their defaults
-    #[arg(long, value_name = "SETTING", num_args = 1.., value_parser = settings::ROOT_NAMES)]
+    #[arg(long, value_name = "SETTING", num_args = 1.., value_parser = settings::NAMES)]
     pub(crate) default: Vec<String>,
     /// Set also what makes the next maintenance remove something, without asking
     #[arg(long)]

@@ -25,11 +25,9 @@ pub(crate) enum KeepError {
     #[error("cannot read the stash: {0}")]
     Open(#[from] OpenError),
     #[error(transparent)]
-    Settings(#[from] SettingsError),
+    Edit(#[from] EditError),
     #[error(transparent)]
     Choice(#[from] ChoiceError),
-    #[error("{0} is set for all applications together, not for one")]
-    NotOfApplications(String),
     #[error("nothing was changed: {0}; say --yes if that is meant")]
     NobodyToAsk(String),
     #[error("nothing was changed")]
@@ -43,43 +41,34 @@ pub(crate) fn main(args: &KeepArgs) -> Result<(), KeepError> {
     let mut applications: Vec<_> = list_applications(&root)?;
     applications.retain(|info| !info.parts.is_empty() || info.runs.runs > 0);
     let chosen = args.application.as_ref().map(|name| choose(&applications, name, &root)).transpose()?;
-    let ignored = change(args, &root, chosen, &applications)?;
+    change(args, &root, chosen, &applications)?;
 
-    let of_root = kept::read(&root, None);
+    let read = settings::read(&root);
     let mut lines = Vec::new();
-    match chosen {
-        Some(info) => describe_application(&mut lines, &root, &of_root.settings, info),
-        None => {
-            describe_root(&mut lines, &root, &of_root.settings, &applications);
-            for info in &applications {
-                describe_application(&mut lines, &root, &of_root.settings, info);
-            }
-        }
+    if chosen.is_none() {
+        describe_root(&mut lines, &root, &read.all(), &applications);
     }
-    kept::say_ignored(&mut lines, &of_root.ignored);
-    kept::say_ignored(&mut lines, &ignored);
+    for info in chosen.map_or(&applications[..], std::slice::from_ref) {
+        describe_application(&mut lines, &read, info);
+    }
+    kept::say_ignored(&mut lines, &read);
     let mut text = lines.join("\n");
     text.push('\n');
     Ok(output::print(&text)?)
 }
 
-/// Writes the settings that the arguments name, if any. Returns the lines of the file that were ignored then.
+/// Writes the settings that the arguments name, if any.
 fn change(
     args: &KeepArgs,
     root: &Path,
     chosen: Option<&ApplicationInfo>,
     all: &[ApplicationInfo],
-) -> Result<Vec<String>, KeepError> {
-    let application = chosen.map(|info| info.folder.as_str());
+) -> Result<(), KeepError> {
     let values = args.values();
-    if values.is_empty() && args.default.is_empty() {
-        return Ok(Vec::new());
-    }
-    let mut names = values.iter().map(|&(name, _)| name).chain(args.default.iter().map(String::as_str));
-    let known = |name: &str| application.is_none() || settings::APPLICATION_NAMES.contains(&name);
-    if let Some(name) = names.find(|name| !known(name)) {
-        return Err(KeepError::NotOfApplications(name.to_owned()));
-    }
+    // Known: checked when the command line was parsed.
+    let unset = settings::NAMES.into_iter().filter(|name| args.default.iter().any(|unset| unset == name));
+    let set = values.iter().map(|&(name, value)| Change::Set(name, value.to_owned()));
+    let changes: Vec<_> = unset.map(Change::Unset).chain(set).collect();
     let mut wanted = Settings::default();
     for &(name, value) in &values {
         // Valid: checked when the command line was parsed.
@@ -92,12 +81,7 @@ fn change(
             Confirmed::NobodyToAsk => return Err(KeepError::NobodyToAsk(loss)),
         }
     }
-    kept::change(root, application, |settings| {
-        args.default.iter().for_each(|name| settings.unset(name));
-        for &(name, value) in &values {
-            let _ = settings.set(name, value);
-        }
-    })
+    Ok(edit::change_of(args.dir.as_deref(), all, chosen, &changes)?)
 }
 
 /// What one program's stash soon has. A smaller limit is a slip more often than a wish: `2` is two bytes.
@@ -152,10 +136,10 @@ fn describe_root(lines: &mut Vec<String>, root: &Path, settings: &Settings, foun
     lines.push(modules_now(kept::sum(found.iter().map(kept::module_bytes)), bytes));
 }
 
-fn describe_application(lines: &mut Vec<String>, root: &Path, of_root: &Settings, info: &ApplicationInfo) {
-    let own = kept::read(root, Some(&info.folder));
-    let limit = kept::application_limit(of_root, &own.settings);
-    let modules = kept::module_policy(of_root, &own.settings);
+fn describe_application(lines: &mut Vec<String>, read: &Configuration, info: &ApplicationInfo) {
+    let (all, own) = (read.all(), read.of(&info.folder));
+    let limit = kept::application_limit(&all, &own);
+    let modules = kept::module_policy(&all, &own);
     if !lines.is_empty() {
         lines.push(String::new());
     }
@@ -172,7 +156,6 @@ fn describe_application(lines: &mut Vec<String>, root: &Path, of_root: &Settings
     row(settings::LIMIT, self::limit(limit.value), limit.source);
     row(settings::MODULES, policy(modules.value), modules.source);
     lines.push(modules_now(kept::module_bytes(info), bytes));
-    kept::say_ignored(lines, &own.ignored);
 }
 
 fn limit(limit: Option<u64>) -> String {

@@ -5,12 +5,13 @@ use std::path::Path;
 use vkstash_model::variables::Background;
 use vkstash_store::bounds::{Limits, ModulePolicy};
 use vkstash_store::format::record::Kind;
-use vkstash_store::settings;
-use vkstash_store::settings::{BackgroundMode, Settings, SettingsError};
+use vkstash_store::settings::places::Configuration;
+use vkstash_store::settings::{BackgroundMode, Settings};
 use vkstash_store::stash::inspect::ApplicationInfo;
 
+use crate::config;
 use crate::tally::grow;
-use crate::units::{plain, size};
+use crate::units::size;
 
 /// A value in force, and its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,9 +25,9 @@ pub(crate) struct InForce<T> {
 pub(crate) enum Source {
     /// No file sets it.
     Default,
-    /// The settings file of the root.
+    /// A file sets it for all applications.
     Settings,
-    /// The settings file of the application.
+    /// A file sets it for this application.
     Application,
 }
 
@@ -41,48 +42,9 @@ impl Source {
     }
 }
 
-/// A settings file, and the lines of it that are ignored, as text. An unusable file sets nothing.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct File {
-    pub(crate) settings: Settings,
-    pub(crate) ignored: Vec<String>,
-}
-
-/// Reads the settings file of a root, or of the application with this folder.
-pub(crate) fn read(root: &Path, application: Option<&str>) -> File {
-    match settings::read(root, application) {
-        Ok((settings, ignored)) => File { settings, ignored: of_file(root, application, ignored) },
-        Err(error) => File { settings: Settings::default(), ignored: vec![error.to_string()] },
-    }
-}
-
-/// Changes the settings file of a root, or of the application with this folder; `apply` may be called twice. Returns
-/// the lines of it that were ignored: a line may be a comment now that was none, and `ignored` is to say so.
-pub(crate) fn change<E: From<SettingsError>>(
-    root: &Path,
-    application: Option<&str>,
-    apply: impl Fn(&mut Settings),
-) -> Result<Vec<String>, E> {
-    let ignored = settings::change(root, application, |settings, _| {
-        apply(settings);
-        Ok::<_, E>(())
-    })?;
-    Ok(of_file(root, application, ignored))
-}
-
-fn of_file(root: &Path, application: Option<&str>, ignored: Vec<String>) -> Vec<String> {
-    let path = application.map_or(root.to_owned(), |folder| root.join(folder)).join(settings::FILE);
-    ignored.into_iter().map(|what| format!("{}: {what}", path.display())).collect()
-}
-
-/// Adds a line for each line of settings that is ignored, unless there is one.
-pub(crate) fn say_ignored(lines: &mut Vec<String>, ignored: &[String]) {
-    for what in ignored {
-        let line = format!("ignored: {}", plain(what));
-        if !lines.contains(&line) {
-            lines.push(line);
-        }
-    }
+/// Adds a line for each line of the configuration files that is ignored.
+pub(crate) fn say_ignored(lines: &mut Vec<String>, read: &Configuration) {
+    lines.extend(config::problems(read).into_iter().map(|what| format!("ignored: {what}")));
 }
 
 /// The limits of a root. A file system of unknown size gets the largest free-space floor.
@@ -155,20 +117,22 @@ pub(crate) fn used(bytes: u64, limit: Option<u64>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use vkstash_store::settings::file::Config;
+
     use super::*;
 
     #[test]
     fn an_applications_settings_come_before_the_roots_and_those_before_the_defaults() {
         let (of_root, own, unset) = (
-            Settings::parse("application-limit = 9\nmodules = none").0,
-            Settings::parse("limit = 7\nmodules = 3").0,
+            Config::parse("application-limit = 9\nmodules = 'none'").all,
+            Config::parse("limit = 7\nmodules = 3").all,
             Settings::default(),
         );
         let limit = |root, own| (application_limit(root, own).value, application_limit(root, own).source);
         assert_eq!(limit(&of_root, &own), (Some(7), Source::Application));
         assert_eq!(limit(&of_root, &unset), (Some(9), Source::Settings));
         assert_eq!(limit(&unset, &unset), (None, Source::Default));
-        let unlimited = Settings::parse("limit = none").0;
+        let unlimited = Config::parse("limit = 'none'").all;
         assert_eq!(limit(&of_root, &unlimited), (None, Source::Application));
         let policy = |root, own| (module_policy(root, own).value, module_policy(root, own).source);
         assert_eq!(policy(&of_root, &own), (ModulePolicy::UsedInLast(3), Source::Application));

@@ -22,6 +22,7 @@ mod bench;
 mod cache;
 mod choice;
 mod cli;
+mod config;
 mod confirm;
 mod development;
 mod doctor;
@@ -91,6 +92,7 @@ fn main() -> ExitCode {
         Command::Show(args) => exit_code(show::main(&args)),
         Command::Inspect(args) => exit_code(inspect::main(&args)),
         Command::Gc(args) => exit_code(gc::main(&args)),
+        Command::Config(args) => exit_code(config::main(&args)),
         Command::Keep(args) => exit_code(keep::main(&args)),
         Command::Background(args) => exit_code(background::main(&args)),
         Command::Cache(args) => exit_code(cache::main(&args)),

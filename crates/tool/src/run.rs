@@ -186,7 +186,7 @@ fn prepare(
     };
     environment::enable(command, &folder);
     let root = root::root(dir.as_deref());
-    let stored = root.and_then(|root| Some(settings::read(&root, None).ok()?.0)).unwrap_or_default();
+    let stored = root.map(|root| settings::read(&root).all()).unwrap_or_default();
     if stored.disabled_caches.unwrap_or_default().has(CacheKinds::DRIVER_MANAGED) {
         environment::disable_driver_caches(command);
     } else if limits == DriverLimits::Raise {

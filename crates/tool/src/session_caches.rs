@@ -42,11 +42,12 @@ struct Candidate {
 /// Removes driver-versioned caches that are older than the limit of age, and then, from the one that was used longest
 /// ago on, what exceeds a limit. A cache that a process has open stays.
 pub(crate) fn clean(root: &Path) -> Result<Removed, OpenError> {
-    let of_root = kept::read(root, None).settings;
+    let read = settings::read(root);
+    let of_root = read.all();
     let limits = kept::limits(root, &of_root);
     let applications = list_applications(root)?;
     let limit_of = |info: &ApplicationInfo| {
-        let own = kept::read(root, Some(&info.folder)).settings;
+        let own = read.of(&info.folder);
         kept::application_limit(&of_root, &own).value.unwrap_or(u64::MAX)
     };
     let mut candidates = candidates(root, &applications);

@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use rustix::fs::{Access, access};
-use vkstash_store::settings::{CacheKinds, Settings};
+use vkstash_store::settings::{self, CacheKinds, Settings};
 use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 
 use super::finding::Finding;
-use crate::kept;
 use crate::root;
 use crate::units::{counted, size};
+use crate::{config, kept};
 
 pub(super) fn examine(dir: Option<&Path>, findings: &mut Vec<Finding>) {
     let Some(root) = root::root(dir) else {
@@ -47,17 +47,18 @@ fn examine_rights(root: &Path, findings: &mut Vec<Finding>) {
 
 /// What the settings disable, and lines that are no settings. Returns the settings for all applications.
 fn examine_settings(root: &Path, applications: &[ApplicationInfo], findings: &mut Vec<Finding>) -> Settings {
-    let settings = kept::read(root, None);
-    findings.extend(settings.ignored.iter().map(|line| {
-        Finding::note(format!("ignored: {line}"), "correct the line; `vkstash keep` shows what is in force")
+    let read = settings::read(root);
+    findings.extend(config::problems(&read).iter().map(|line| {
+        Finding::note(format!("ignored: {line}"), "correct the line; `vkstash config` shows what is in force")
     }));
-    disabled("all programs", &settings.settings, "", findings);
+    let all = read.all();
+    disabled("all programs", &all, "", findings);
     for application in applications {
-        let own = kept::read(root, Some(&application.folder)).settings;
+        let own = read.of(&application.folder);
         let argument = format!(" --application {}", application.folder);
         disabled(&application.display, &own, &argument, findings);
     }
-    settings.settings
+    all
 }
 
 /// Whether the disk has as much free as these settings ask for.

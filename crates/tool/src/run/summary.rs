@@ -30,7 +30,8 @@ impl Known {
     /// Reads the parts of an application only if it makes a difference.
     pub(crate) fn of(root: Option<&Path>, reports: &[RunReport]) -> Known {
         let Some(root) = root else { return Known { has_background: true } };
-        let of_root = kept::read(root, None).settings;
+        let read = settings::read(root);
+        let of_root = read.all();
         // Reports name applications as people read them, so these are those of the reports, or have the same name.
         let displays: BTreeSet<_> = reports.iter().map(|report| report.application.as_str()).collect();
         let is_one = |name: &String| {
@@ -43,7 +44,7 @@ impl Known {
         let may_work = |own: &Settings| kept::background_mode(&of_root, own).allows_work();
         let has_background = match applications.as_slice() {
             [] => may_work(&Settings::default()),
-            some => some.iter().any(|application| may_work(&kept::read(root, Some(application)).settings)),
+            some => some.iter().any(|application| may_work(&read.of(application))),
         };
         Known { has_background }
     }
@@ -219,8 +220,8 @@ mod tests {
             Known::of(Some(root.path()), &[report]).has_background
         };
         assert!(known(&game.display) && known("other"));
-        let off = Settings { background: Some(BackgroundMode::Disabled), ..Settings::default() };
-        settings::write(root.path(), Some(&game.folder), &off).unwrap();
+        let off = format!("[application.{}]\nbackground = 'disabled'\n", game.display);
+        std::fs::write(root.path().join(settings::places::FILE), off).unwrap();
         assert!(!known(&game.display) && known("other"));
     }
 

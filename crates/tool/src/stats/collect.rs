@@ -17,7 +17,7 @@ use super::model::{
 };
 use super::remark;
 use crate::tally::Tally;
-use crate::{driver_limits, kept, names, session_caches};
+use crate::{config, driver_limits, kept, names, session_caches};
 
 /// Why there are no statistics.
 #[derive(Debug, thiserror::Error)]
@@ -31,24 +31,23 @@ pub(crate) fn collect(root: &Path) -> Result<Stash, CollectError> {
 
 fn shown(root: &Path, found: Vec<ApplicationInfo>) -> Stash {
     let unreadable = found.iter().flat_map(|info| unreadable(root, info)).collect();
-    let of_root = kept::read(root, None);
-    let mut ignored_settings = of_root.ignored;
+    let read = settings::read(root);
+    let of_all = read.all();
     let mut applications: Vec<_> = found
         .iter()
         .map(|info| (info, sessions(root, info)))
         .filter(|(info, sessions)| is_ours(info) || sessions.caches > 0)
         .map(|(info, sessions)| {
-            let own = kept::read(root, Some(&info.folder));
-            let mode = kept::background_mode(&of_root.settings, &own.settings);
+            let own = read.of(&info.folder);
+            let mode = kept::background_mode(&of_all, &own);
             let shown = application(info, mode);
-            let keep = keep(&shown, &of_root.settings, &own.settings);
-            ignored_settings.extend(own.ignored);
+            let keep = keep(&shown, &of_all, &own);
             Application { sessions, keep, ..shown }
         })
         .collect();
     applications.sort_by_key(|application| std::cmp::Reverse(application.last_use_unix_ms));
     let bytes = kept::sum(applications.iter().map(|application| application.bytes));
-    let limits = kept::limits(root, &of_root.settings);
+    let limits = kept::limits(root, &of_all);
     let limit_bytes = Some(limits.total_bytes).filter(|&limit| limit != u64::MAX);
     Stash {
         schema: SCHEMA,
@@ -59,7 +58,7 @@ fn shown(root: &Path, found: Vec<ApplicationInfo>) -> Stash {
             limit_used_percent: limit_bytes.and_then(|limit| kept::percent(bytes, limit)),
             free_space_bytes: limits.free_space_floor,
             device_age_ms: Some(limits.device_age).filter(|&age| age != u64::MAX),
-            ignored_settings,
+            ignored_settings: config::problems(&read),
             driver_limits: driver_limits::planned(),
         },
         applications,
@@ -89,7 +88,7 @@ fn unreadable(root: &Path, info: &ApplicationInfo) -> Vec<Unreadable> {
     info.unusable.iter().map(of).collect()
 }
 
-/// The limits of an application under the settings of the root and its own.
+/// The limits of an application under the settings of all and its own.
 fn keep(application: &Application, of_root: &Settings, own: &Settings) -> Keep {
     let limit_bytes = kept::application_limit(of_root, own).value;
     Keep {

@@ -1,0 +1,300 @@
+//! `vkstash config`: shows each setting with where it came from, and changes the configuration file.
+//!
+//! | file | what it knows |
+//! |---|---|
+//! | `edit` | changing a file so that the rest of it stays |
+//! | `takeover` | settings files of the first versions |
+
+pub(crate) mod edit;
+pub(crate) mod takeover;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use vkstash_model::variables::{self, Background};
+use vkstash_store::bounds::Limits;
+use vkstash_store::format::refusal::OpenError;
+use vkstash_store::settings::file::{Complaint, Wrong};
+use vkstash_store::settings::places::{Configuration, is_of};
+use vkstash_store::settings::{
+    self, APPLICATION_LIMIT, APPLICATION_NAMES, BACKGROUND, BASES, BackgroundMode, CacheKinds,
+    DEVELOPER_MODE, DEVICE_AGE, DISABLED_CACHES, FREE_SPACE, LIMIT, MODULES, NAMES, Settings,
+};
+use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
+
+use crate::choice::{ChoiceError, choose};
+use crate::cli::{ConfigAction, ConfigArgs};
+use crate::kept;
+use crate::output;
+use crate::root;
+use crate::term::screen;
+use crate::term::style::Style;
+use crate::term::table::{Column, Table};
+use crate::units::{counted, plain};
+use edit::{Application, Change, EditError};
+
+const COLUMNS: [Column; 3] =
+    [Column::words("setting", 3), Column::words("value", 2), Column::words("from", 1)];
+
+/// Why nothing could be shown or changed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConfigError {
+    #[error("cannot tell where the stash is: neither HOME nor XDG_CACHE_HOME is set; name it with --dir")]
+    NoRoot,
+    #[error("cannot read the stash: {0}")]
+    Open(#[from] OpenError),
+    #[error(transparent)]
+    Choice(#[from] ChoiceError),
+    #[error(transparent)]
+    Edit(#[from] EditError),
+    #[error("{}", .0.join("\nvkstash: "))]
+    Wrong(Vec<String>),
+    #[error("cannot make JSON of it: {0}")]
+    Json(#[from] serde_json::Error),
+    #[error("cannot print it: {0}")]
+    Print(#[from] io::Error),
+}
+
+/// A setting with its value, for people and for programs.
+#[derive(Debug, Serialize)]
+struct Row {
+    name: &'static str,
+    value: String,
+    /// `default`, a variable of the environment, or the path of a file.
+    from: String,
+}
+
+#[derive(Debug, Serialize)]
+struct OfApplication {
+    /// As it stands in the file.
+    name: String,
+    settings: Vec<Row>,
+}
+
+#[derive(Debug, Serialize)]
+struct Shown {
+    /// The folder of all stashes.
+    root: String,
+    /// The files that count, what counts first in front; those that are missing included.
+    files: Vec<String>,
+    settings: Vec<Row>,
+    applications: Vec<OfApplication>,
+    /// What is ignored, with file and line.
+    problems: Vec<String>,
+}
+
+pub(crate) fn main(args: &ConfigArgs) -> Result<(), ConfigError> {
+    let root = root::root(args.dir.as_deref()).ok_or(ConfigError::NoRoot)?;
+    match &args.action {
+        None => show(args, &root),
+        Some(ConfigAction::Set { name, values }) => {
+            let name = known(name)?;
+            let change = match values.as_slice() {
+                [value] if name != BASES => Change::Set(name, value.clone()),
+                values => Change::SetList(name, values.to_vec()),
+            };
+            change_and_say(args, &root, &[change])
+        }
+        Some(ConfigAction::Unset { names }) => {
+            let unset = names.iter().map(|name| Ok(Change::Unset(known(name)?)));
+            change_and_say(args, &root, &unset.collect::<Result<Vec<_>, ConfigError>>()?)
+        }
+    }
+}
+
+fn known(name: &str) -> Result<&'static str, ConfigError> {
+    let known = NAMES.into_iter().find(|known| *known == name);
+    let unknown = || EditError::Name { name: plain(name), suggestion: suggestion(name) };
+    Ok(known.ok_or_else(unknown)?)
+}
+
+/// What a name that is none may have meant: `, but `limit` is`; empty if nothing is like it.
+pub(crate) fn suggestion(name: &str) -> String {
+    let likeness = |known: &&str| strsim::jaro_winkler(name, known);
+    let best = NAMES.into_iter().max_by(|one, other| likeness(one).total_cmp(&likeness(other)));
+    best.filter(|best| likeness(best) > 0.8).map_or_else(String::new, |best| format!(", but `{best}` is"))
+}
+
+fn change_and_say(args: &ConfigArgs, root: &Path, changes: &[Change]) -> Result<(), ConfigError> {
+    let found = list_applications(root)?;
+    let path = edit::target(args.dir.as_deref())?;
+    let application = args.application.as_ref().map(|name| named(&found, name, root)).transpose()?;
+    let of = application.as_ref().map(|(name, folder)| Application { name, folder });
+    edit::change(&path, of.as_ref(), changes)?;
+    let said = format!("{}\n", plain(&path.to_string_lossy()));
+    Ok(output::print(&said)?)
+}
+
+/// The name and the folder of an application, which may not have a stash yet.
+fn named(found: &[ApplicationInfo], name: &str, root: &Path) -> Result<(String, String), ChoiceError> {
+    match choose(found, name, root) {
+        Ok(info) => Ok(section_of(found, info)),
+        Err(ChoiceError::Unknown { .. }) => Ok((name.to_owned(), name.to_owned())),
+        Err(several) => Err(several),
+    }
+}
+
+/// The name of an application's section, and its folder: by the name that a person knows, where no other has it.
+pub(crate) fn section_of(found: &[ApplicationInfo], info: &ApplicationInfo) -> (String, String) {
+    let is_unique = found.iter().filter(|other| other.display == info.display).count() == 1;
+    let name = if is_unique { &info.display } else { &info.folder };
+    (name.clone(), info.folder.clone())
+}
+
+fn show(args: &ConfigArgs, root: &Path) -> Result<(), ConfigError> {
+    let read = settings::read(root);
+    let mut shown = Shown {
+        root: plain(&root.to_string_lossy()),
+        files: files(root),
+        settings: Vec::new(),
+        applications: Vec::new(),
+        problems: problems(&read),
+    };
+    match &args.application {
+        Some(name) => {
+            let (name, folder) = named(&list_applications(root)?, name, root)?;
+            let settings = APPLICATION_NAMES.map(|name| row(&read, name, Some(&folder), root));
+            shown.applications.push(OfApplication { name, settings: settings.into() });
+        }
+        None => {
+            shown.settings = NAMES.map(|name| row(&read, name, None, root)).into();
+            shown.applications = sections(&read);
+        }
+    }
+    if args.json {
+        let json = serde_json::to_string_pretty(&shown)?;
+        output::print(&format!("{}\n", output::escaped(&json)))?;
+    } else {
+        output::print(&text(&shown))?;
+    }
+    if shown.problems.is_empty() { Ok(()) } else { Err(ConfigError::Wrong(shown.problems)) }
+}
+
+fn files(root: &Path) -> Vec<String> {
+    let of_root = root.join(settings::places::FILE);
+    variables::configs().iter().chain([&of_root]).map(|path| plain(&path.to_string_lossy())).collect()
+}
+
+/// What is wrong with the files, with a suggestion where a name is none.
+pub(crate) fn problems(read: &Configuration) -> Vec<String> {
+    let mut problems = Vec::new();
+    for file in read.files() {
+        let path = file.path.display();
+        problems.extend(file.refused.iter().map(|reason| plain(&format!("{path}: {reason}"))));
+        for Complaint { line, what } in &file.config.complaints {
+            let suggestion = match what {
+                Wrong::Name(name) => suggestion(name),
+                _ => String::new(),
+            };
+            problems.push(plain(&format!("{path}: line {line}: {what}{suggestion}")));
+        }
+    }
+    problems
+}
+
+/// The value of a setting, for all applications or for the one with this folder, and where it comes from.
+fn row(read: &Configuration, name: &'static str, folder: Option<&str>, root: &Path) -> Row {
+    if let Some((variable, value)) = of_environment(name) {
+        return Row { name, value, from: variable.to_owned() };
+    }
+    let of_folder = |file: &'_ settings::places::ConfigFile| {
+        let folder = folder?;
+        let own = file.config.applications.iter().filter(|(section, _)| is_of(section, folder));
+        own.filter_map(|(_, own)| own.text(name)).next()
+    };
+    let files = || read.files().iter();
+    let own = files().find_map(|file| Some((file, of_folder(file)?)));
+    let set = own.or_else(|| files().find_map(|file| Some((file, file.config.all.text(name)?))));
+    match set {
+        // All of them count.
+        Some(_) if name == BASES => {
+            let named: Vec<_> = files().filter(|file| !file.config.all.bases.is_empty()).collect();
+            let paths: Vec<_> = named.iter().map(|file| short(&file.path)).collect();
+            Row { name, value: read.all().text(name).unwrap_or_default(), from: paths.join(", ") }
+        }
+        Some((file, value)) => Row { name, value, from: short(&file.path) },
+        None => Row { name, value: default_of(name, root), from: "default".to_owned() },
+    }
+}
+
+/// The variable that comes before all files, where it is set.
+fn of_environment(name: &str) -> Option<(&'static str, String)> {
+    let environment = Background::from_environment();
+    match name {
+        BACKGROUND => Some((variables::BACKGROUND, environment.mode?.name().to_owned())),
+        DEVELOPER_MODE if environment.developer_mode => Some((variables::DEVELOPER_MODE, "on".to_owned())),
+        _ => None,
+    }
+}
+
+/// What counts where no file says anything.
+fn default_of(name: &str, root: &Path) -> String {
+    let Limits { total_bytes, device_age, module_policy, .. } = Limits::default();
+    let defaults = Settings {
+        limit: Some(total_bytes),
+        application_limit: Some(u64::MAX),
+        free_space: Some(kept::limits(root, &Settings::default()).free_space_floor),
+        device_age_ms: Some(device_age),
+        modules: Some(module_policy),
+        background: Some(BackgroundMode::default()),
+        developer_mode: Some(false),
+        disabled_caches: Some(CacheKinds::NONE),
+        bases: Vec::new(),
+    };
+    defaults.text(name).unwrap_or_else(|| "none".to_owned())
+}
+
+/// The sections of all files, each with what it sets.
+fn sections(read: &Configuration) -> Vec<OfApplication> {
+    let mut shown: Vec<OfApplication> = Vec::new();
+    for file in read.files() {
+        for (section, own) in &file.config.applications {
+            let set = APPLICATION_NAMES.into_iter().filter_map(|name| Some((name, own.text(name)?)));
+            let rows = set.map(|(name, value)| Row { name, value, from: short(&file.path) });
+            match shown.iter_mut().find(|known| known.name == *section) {
+                Some(known) => known.settings.extend(rows),
+                None => shown.push(OfApplication { name: section.clone(), settings: rows.collect() }),
+            }
+        }
+    }
+    for application in &mut shown {
+        // What counts first is in front, and hides the rest.
+        let mut seen: Vec<&str> = Vec::new();
+        application.settings.retain(|row| !seen.contains(&row.name) && (seen.push(row.name), true).1);
+    }
+    shown
+}
+
+/// A path with `~` for the home.
+pub(crate) fn short(path: &Path) -> String {
+    let home = std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
+    let below = home.and_then(|home| path.strip_prefix(home).ok().map(|rest| Path::new("~").join(rest)));
+    plain(&below.as_deref().unwrap_or(path).to_string_lossy())
+}
+
+fn text(shown: &Shown) -> String {
+    let mut text = String::new();
+    let mut table = |title: Option<&str>, rows: &[Row]| {
+        if let Some(title) = title {
+            text += &format!("\n{}\n", Style::Strong.paint(title));
+        }
+        let mut table = Table::new(&COLUMNS);
+        for Row { name, value, from } in rows {
+            table.row([(*name).to_owned(), value.clone(), from.clone()]);
+        }
+        let lines = table.lines(screen::width());
+        // The titles of the columns stand above the first table.
+        text += if title.is_some() { lines.split_once('\n').map_or("", |(_, rows)| rows) } else { &lines };
+    };
+    if !shown.settings.is_empty() {
+        table(None, &shown.settings);
+    }
+    for application in &shown.applications {
+        table(Some(&application.name), &application.settings);
+    }
+    if shown.problems.is_empty() {
+        return text;
+    }
+    text + &format!("\n{}\n", Style::Warning.paint(counted(shown.problems.len() as u64, "problem")))
+}
