@@ -23,7 +23,7 @@ use super::{driver_hits, feedback, modules, record, sources};
 use crate::guard::guard;
 use crate::recipe::capture::stage::Naming;
 use crate::recipe::chain::{Arena, Refusal};
-use crate::state::app_cache::AppCache;
+use crate::state::cache_state::CacheState;
 use crate::state::deferred::{DeferredCall, Element, Feedback, Taken, Ticket};
 use crate::state::described::LibraryObject;
 use crate::state::device::{Device, IdentifierMode};
@@ -296,7 +296,7 @@ unsafe fn compile(
 }
 
 /// The program's cache, as far as it is known.
-fn of_program(program_cache: &ProgramCache) -> Option<Arc<AppCache>> {
+fn of_program(program_cache: &ProgramCache) -> Option<Arc<CacheState>> {
     match program_cache {
         ProgramCache::Known { cache, .. } => Some(cache.clone()),
         ProgramCache::Null | ProgramCache::Unknown(_) => None,

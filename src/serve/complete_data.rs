@@ -7,8 +7,8 @@ use ash::vk;
 use rustc_hash::FxHashSet;
 
 use super::private_cache::PrivateCache;
-use crate::state::app_cache::{AppCache, Remembered};
 use crate::state::budget::Kept;
+use crate::state::cache_state::{CacheState, Remembered};
 use crate::state::device::Device;
 use vkstash_model::payload;
 use vkstash_store::base::memory;
@@ -37,7 +37,11 @@ impl CompleteData {
 ///
 /// # Safety
 /// `handle` is a live cache that the program lets this thread read now.
-pub unsafe fn complete(device: &Device, handle: vk::PipelineCache, cache: &AppCache) -> Option<CompleteData> {
+pub unsafe fn complete(
+    device: &Device,
+    handle: vk::PipelineCache,
+    cache: &CacheState,
+) -> Option<CompleteData> {
     // Read first: what changes from here on is in the next answer for certain.
     let version = cache.version();
     let pending = cache.pending();
@@ -96,7 +100,7 @@ fn empty_bytes(device: &Device) -> Option<usize> {
 unsafe fn merged(
     device: &Device,
     source: Option<vk::PipelineCache>,
-    cache: &AppCache,
+    cache: &CacheState,
     pending: &[Key],
     last: Option<&Remembered>,
 ) -> Option<(Vec<u8>, FxHashSet<Key>)> {
@@ -130,7 +134,7 @@ unsafe fn merged(
 ///
 /// # Safety
 /// `into` is a live cache that the program lets this thread change now.
-pub unsafe fn flush(device: &Device, into: vk::PipelineCache, source: &AppCache) {
+pub unsafe fn flush(device: &Device, into: vk::PipelineCache, source: &CacheState) {
     let Some(merge) = device.table.merge_pipeline_caches else { return };
     for key in source.pending() {
         let blob = artifact(device, Some(source), &key);
@@ -160,7 +164,7 @@ pub unsafe fn write_prefix(
 }
 
 /// The data of a pending entry: as it was kept when it was compiled, or from the stash.
-pub fn artifact(device: &Device, cache: Option<&AppCache>, key: &Key) -> Option<Vec<u8>> {
+pub fn artifact(device: &Device, cache: Option<&CacheState>, key: &Key) -> Option<Vec<u8>> {
     if let Some(kept) = cache.and_then(|cache| cache.kept(key)) {
         return memory::copied(&kept);
     }

@@ -1,4 +1,4 @@
-//! The program's pipeline caches.
+//! What the layer knows of each pipeline cache of the program.
 //!
 //! What the stash serves or compiles through a private cache never reaches the program's cache. So each cache
 //! remembers the keys that it was passed for, and when the program asks for the data, or merges, those
@@ -31,7 +31,7 @@ pub struct Version {
 /// often must not pay each time. The next answer is built upon it.
 #[derive(Clone)]
 pub struct Remembered {
-    /// [`AppCache::version`] at the time.
+    /// [`CacheState::version`] at the time.
     pub version: Version,
     /// Bytes of the driver's own data at the time: commands that nobody hooks may fill the driver's object, too.
     pub driver_bytes: usize,
@@ -53,8 +53,8 @@ impl Remembered {
     }
 }
 
-/// One live cache of the program.
-pub struct AppCache {
+/// What the layer knows of one live cache of the program.
+pub struct CacheState {
     empty_at_first: bool,
     holds_earlier_runs: AtomicBool,
     calls: AtomicU32,
@@ -72,10 +72,10 @@ pub struct AppCache {
     answer: Mutex<Option<Remembered>>,
 }
 
-impl AppCache {
+impl CacheState {
     /// A cache that was created with or without initial data.
-    pub fn new(empty_at_first: bool) -> AppCache {
-        AppCache {
+    pub fn new(empty_at_first: bool) -> CacheState {
+        CacheState {
             empty_at_first,
             holds_earlier_runs: AtomicBool::new(!empty_at_first),
             calls: AtomicU32::new(0),
@@ -184,7 +184,7 @@ impl AppCache {
     }
 
     /// Takes over the pending entries of another cache: vkMergePipelineCaches, after the driver has merged.
-    pub fn merge_from(&self, source: &AppCache) {
+    pub fn merge_from(&self, source: &CacheState) {
         self.calls.fetch_add(1, Ordering::AcqRel);
         if source.driver_filled() {
             self.mark_filled();
@@ -205,13 +205,13 @@ impl AppCache {
 /// A creation call that names a cache. The version changes when the call ends, too: data that was read during the call
 /// lacks what the driver added later.
 pub struct InCall<'a> {
-    cache: &'a AppCache,
+    cache: &'a CacheState,
     fills: u32,
 }
 
 impl InCall<'_> {
     /// Before the driver gets the cache.
-    pub fn new(cache: &AppCache) -> InCall<'_> {
+    pub fn new(cache: &CacheState) -> InCall<'_> {
         let fills = cache.fills.load(Ordering::Acquire);
         InCall { cache, fills }
     }
@@ -232,10 +232,10 @@ mod tests {
 
     #[test]
     fn only_the_first_call_of_an_empty_cache_is_fresh() {
-        let cache = AppCache::new(true);
+        let cache = CacheState::new(true);
         assert!(cache.begin_call() && !cache.driver_filled());
         assert!(!cache.begin_call());
-        let loaded = AppCache::new(false);
+        let loaded = CacheState::new(false);
         assert!(!loaded.begin_call() && loaded.driver_filled());
         assert!(loaded.holds_earlier_runs() && !cache.holds_earlier_runs());
         cache.merge_from(&loaded);
@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     fn keys_are_pending_once_in_order_and_merge() {
-        let (one, two) = (AppCache::new(true), AppCache::new(true));
+        let (one, two) = (CacheState::new(true), CacheState::new(true));
         let shaders = ShaderSet::default();
         one.add_pending_compiled(&[1; 32], &shaders, b"blob");
         [[2; 32], [1; 32], [2; 32], [3; 32]].iter().for_each(|key| one.add_pending(key, &shaders));
@@ -259,9 +259,10 @@ mod tests {
 
     #[test]
     fn the_version_changes_when_something_may_have_come_in_and_only_then() {
-        let cache = AppCache::new(false);
+        let cache = CacheState::new(false);
         let mut last = cache.version();
-        let mut changed = |cache: &AppCache| std::mem::replace(&mut last, cache.version()) != cache.version();
+        let mut changed =
+            |cache: &CacheState| std::mem::replace(&mut last, cache.version()) != cache.version();
         cache.add_pending(&[1; 32], &ShaderSet::default());
         assert!(changed(&cache));
         let call = InCall::new(&cache);
