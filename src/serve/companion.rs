@@ -120,7 +120,7 @@ fn fill(device: &Device, cache: Option<&CacheState>, pending: &PendingKeys, shad
     while started.elapsed() < limit {
         let Some((key, place)) = pending.next_lacking(shaders) else { return };
         let wanted = !keys.contains(&key);
-        let blob = wanted.then(|| complete_data::artifact(device, cache, &key)).flatten();
+        let blob = wanted.then(|| complete_data::blob_of(device, cache, &key)).flatten();
         let Some(blob) = blob else {
             pending.pass_by(place);
             continue;

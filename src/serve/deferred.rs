@@ -28,11 +28,11 @@ use crate::state::deferred::{DeferredCall, Element, Feedback, Taken, Ticket};
 use crate::state::described::LibraryObject;
 use crate::state::device::{Device, IdentifierMode};
 use crate::state::pipeline_class::PipelineClass;
-use crate::tried::Tried;
+use crate::steps::Steps;
 use vkstash_model::counters::Count;
 use vkstash_model::payload;
 use vkstash_model::shader_set::ShaderSet;
-use vkstash_model::tried::{Asked, Said};
+use vkstash_model::steps::{StepAnswer, StepSource};
 use vkstash_store::base::memory;
 use vkstash_store::format::record::{Key, Kind};
 
@@ -129,15 +129,15 @@ unsafe fn without_compiling(call: &Call<'_, Info<'_>>, base: impl FnOnce(usize) 
     let (device, parsed) = (call.device, call.parsed());
     let by_identifier = parsed.naming.lacks_code;
     let feedback = parsed.feedback.map(|feedback| NonNull::from(feedback).cast());
-    let tried = Attempt { by_identifier, feedback, ..Attempt::default() };
-    let mut steps = Tried::begin();
+    let attempt = Attempt { by_identifier, feedback, ..Attempt::default() };
+    let mut steps = Steps::begin();
     let mut recipe = Vec::new();
     // SAFETY: the call's create info is valid, and its objects are of this device.
     let described = match unsafe { DescribedPipeline::of(device, call.creation, &mut recipe) } {
         Ok(described) => described,
         Err(refusal) => {
             let library = parsed.is_library().then_some(Err(refusal));
-            return Attempt { refusal: Some(refusal), library, ..tried };
+            return Attempt { refusal: Some(refusal), library, ..attempt };
         }
     };
     if by_identifier {
@@ -151,7 +151,7 @@ unsafe fn without_compiling(call: &Call<'_, Info<'_>>, base: impl FnOnce(usize) 
         base
     };
     let library = parsed.is_library().then(|| Ok(described.library()));
-    let tried = Attempt { key: Some((described.key, described.shaders.clone())), library, ..tried };
+    let attempt = Attempt { key: Some((described.key, described.shaders.clone())), library, ..attempt };
     // SAFETY: the call's create info is valid and could be captured, so every structure in its chains is known; what
     // the copy needs stays on this stack frame.
     let attempt = unsafe {
@@ -159,25 +159,25 @@ unsafe fn without_compiling(call: &Call<'_, Info<'_>>, base: impl FnOnce(usize) 
         alone.stand_alone(&mut arena, base);
         let call = call.with(&alone);
         modules::with_request(&call, &described, |request| {
-            ask_in_order(request, base_is_missing, tried, &mut steps)
+            ask_in_order(request, base_is_missing, attempt, &mut steps)
         })
     };
     if attempt.had.is_none() {
-        steps.step(Asked::Own, Said::Deferred);
+        steps.add(StepSource::Own, StepAnswer::Deferred);
     }
-    sources::note_tried(device, &described.key, &steps, vk::Result::SUCCESS);
+    sources::note_steps(device, &described.key, &steps, vk::Result::SUCCESS);
     attempt
 }
 
-/// [`without_compiling`] for a described pipeline. `tried` is what is known of it already.
+/// [`without_compiling`] for a described pipeline. `attempt` is what is known of it already.
 ///
 /// # Safety
 /// The request's create info is valid.
 unsafe fn ask_in_order(
     request: &Request<'_, Info<'_>>,
     base_is_missing: bool,
-    tried: Attempt,
-    steps: &mut Tried,
+    attempt: Attempt,
+    steps: &mut Steps,
 ) -> Attempt {
     let (call, mut buffer) = (&request.call, Vec::new());
     let device = call.device;
@@ -190,11 +190,11 @@ unsafe fn ask_in_order(
             Outcome::Served(served) => {
                 let asked = matches!(served.origin, Origin::Stash { .. } | Origin::Parked { .. });
                 driver_hits::note_found(request, &served);
-                return Attempt { had: Some(served), asked, ..tried };
+                return Attempt { had: Some(served), asked, ..attempt };
             }
             Outcome::GoUntouched { recorded } => {
                 record_recipe(request);
-                return Attempt { untouched: true, failed_before: recorded, ..tried };
+                return Attempt { untouched: true, failed_before: recorded, ..attempt };
             }
             Outcome::Missed { artifact, .. } => artifact,
         };
@@ -209,11 +209,11 @@ unsafe fn ask_in_order(
         let recorded_anyway =
             matches!(call.program_cache, ProgramCache::Null) && device.policy.free_recording;
         let asked = !call.parsed().fails_on_compile_required() && (was_asked || recorded_anyway);
-        let tried = Attempt { asked, ..tried };
+        let attempt = Attempt { asked, ..attempt };
         match artifact {
-            ArtifactOutcome::LeftAlone => Attempt { untouched: true, ..tried },
-            ArtifactOutcome::Refused(refused) => Attempt { refusals: refused.refusals, ..tried },
-            ArtifactOutcome::NotOffered | ArtifactOutcome::ModuleMissing => tried,
+            ArtifactOutcome::LeftAlone => Attempt { untouched: true, ..attempt },
+            ArtifactOutcome::Refused(refused) => Attempt { refusals: refused.refusals, ..attempt },
+            ArtifactOutcome::NotOffered | ArtifactOutcome::ModuleMissing => attempt,
         }
     }
 }

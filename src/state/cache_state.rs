@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use rustc_hash::{FxBuildHasher, FxHashSet};
 
-use super::blobs::Blobs;
-use super::budget::Kept;
+use super::blob_digests::BlobDigests;
+use super::budget::BudgetedBytes;
 use super::pending::{DriverContents, PendingKeys};
 use vkstash_model::shader_set::ShaderSet;
 use vkstash_store::base::util::lock;
@@ -38,7 +38,7 @@ pub struct Remembered {
     /// The pending entries that are in it.
     pub keys: Arc<FxHashSet<Key>>,
     /// The data.
-    pub data: Arc<Kept>,
+    pub data: Arc<BudgetedBytes>,
 }
 
 impl Remembered {
@@ -62,13 +62,12 @@ pub struct CacheState {
     fills: AtomicU32,
     /// The pending entries, and the companion cache.
     pub pending: PendingKeys,
-    /// The artifacts of the pending entries, by their bytes, as far as the program has asked where its pipelines come
-    /// from.
-    pub blobs: Blobs,
+    /// The digests of the pending entries' blobs, as far as the program has asked where its pipelines come from.
+    pub pending_blobs: BlobDigests,
     /// What the driver's object may have.
     pub driver_contents: DriverContents,
     pending_changes: AtomicU32,
-    compiled: Mutex<HashMap<Key, Arc<Kept>, FxBuildHasher>>,
+    compiled: Mutex<HashMap<Key, Arc<BudgetedBytes>, FxBuildHasher>>,
     answer: Mutex<Option<Remembered>>,
 }
 
@@ -82,7 +81,7 @@ impl CacheState {
             driver_filled: AtomicBool::new(!empty_at_first),
             fills: AtomicU32::new(0),
             pending: PendingKeys::default(),
-            blobs: Blobs::default(),
+            pending_blobs: BlobDigests::default(),
             driver_contents: DriverContents::new(!empty_at_first),
             pending_changes: AtomicU32::new(0),
             compiled: Mutex::default(),
@@ -153,18 +152,18 @@ impl CacheState {
     /// written.
     pub fn add_pending_compiled(&self, key: &Key, shaders: &ShaderSet, blob: &[u8]) {
         // No room: then there is what the stash keeps.
-        if let Some(kept) = Kept::compiled(blob) {
+        if let Some(kept) = BudgetedBytes::compiled(blob) {
             self.compiled().insert(*key, Arc::new(kept));
         }
         self.add_pending(key, shaders);
     }
 
-    fn compiled(&self) -> MutexGuard<'_, HashMap<Key, Arc<Kept>, FxBuildHasher>> {
+    fn compiled(&self) -> MutexGuard<'_, HashMap<Key, Arc<BudgetedBytes>, FxBuildHasher>> {
         lock(&self.compiled)
     }
 
     /// What was compiled for this cache and is kept here.
-    pub fn kept(&self, key: &Key) -> Option<Arc<Kept>> {
+    pub fn kept(&self, key: &Key) -> Option<Arc<BudgetedBytes>> {
         self.compiled().get(key).cloned()
     }
 
@@ -192,7 +191,7 @@ impl CacheState {
         if source.holds_earlier_runs() {
             self.holds_earlier_runs.store(true, Ordering::Release);
         }
-        self.blobs.merge_from(&source.blobs);
+        self.pending_blobs.merge_from(&source.pending_blobs);
         for (key, shaders) in source.pending.pending() {
             if let Some(kept) = source.kept(&key) {
                 self.compiled().insert(key, kept);

@@ -9,10 +9,9 @@
 //! - [`objects`] live objects by handle; [`described`] modules, layouts, render passes and samplers, described when
 //!   they were created
 //! - [`cache_state`] what is known of each pipeline cache of the program
-//! - [`pending`] what was made beside them, or beside VK_NULL_HANDLE
-//! - [`estimates`] what asking the sources of pipelines has brought; [`driver_hits`] pipelines that the driver had, which wait to
-//!   be recorded
-//! - [`blobs`] their pending artifacts, told by their bytes
+//! - [`pending`] what was made beside them, or beside VK_NULL_HANDLE; [`blob_digests`] tells which of it is equal
+//! - [`estimates`] what asking the sources of pipelines has brought; [`driver_hits`] pipelines that the driver had,
+//!   which wait to be recorded
 //! - [`budget`] what may be kept for them
 //! - [`device_configuration`] how a device was created, and what of it changes code;
 //!   [`application`] what the program says of itself
@@ -29,7 +28,7 @@
 
 pub mod application;
 pub mod binaries;
-pub mod blobs;
+pub mod blob_digests;
 pub mod budget;
 pub mod cache_data;
 pub mod cache_data_probe;
