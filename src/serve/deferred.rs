@@ -38,7 +38,7 @@ use vkstash_store::format::record::{Key, Kind};
 
 type Info<'a> = vk::RayTracingPipelineCreateInfoKHR<'a>;
 
-/// The blob of a call that makes several pipelines holds them all, and is kept for each of them: only while the
+/// The artifact of a call that makes several pipelines holds them all, and is kept for each of them: only while the
 /// copies stay below this many bytes.
 const COPIES_LIMIT: usize = 8 << 20;
 
@@ -481,7 +481,8 @@ fn finish(device: &Device, deferred_call: DeferredCall, result: vk::Result) {
             record::note_failure(device, key, *failed_before, result);
         }
     }
-    let blob = data.and_then(Result::ok).filter(|blob| count == 1 || blob.len() * count <= COPIES_LIMIT);
+    let artifact =
+        data.and_then(Result::ok).filter(|artifact| count == 1 || artifact.len() * count <= COPIES_LIMIT);
     let all_there = elements.iter().all(|element| element.made);
     for (index, element) in elements.iter().enumerate() {
         // A driver that says that it has failed has failed, whatever it has written.
@@ -489,10 +490,10 @@ fn finish(device: &Device, deferred_call: DeferredCall, result: vk::Result) {
             count_result(device, result);
             continue;
         }
-        let kept = match (&element.key, &blob, device.stored()) {
-            (Some((key, shaders)), Some(blob), Some(stored)) => {
+        let kept = match (&element.key, &artifact, device.stored()) {
+            (Some((key, shaders)), Some(artifact), Some(stored)) => {
                 if let Some(program_cache) = &program_cache {
-                    program_cache.add_pending_compiled(key, shaders, &blob[payload::PREFIX..]);
+                    program_cache.add_pending_compiled(key, shaders, &artifact[payload::PREFIX..]);
                 } else if passes_null {
                     device.caches.null.pending.note(key, shaders);
                 }
@@ -501,7 +502,7 @@ fn finish(device: &Device, deferred_call: DeferredCall, result: vk::Result) {
                     record::count_lost(device, cost / count as u32);
                 }
                 stored.stash.note_use(Kind::Artifact, key);
-                let copy = memory::copied(blob);
+                let copy = memory::copied(artifact);
                 copy.is_some_and(|copy| stored.device.put(Kind::Artifact, key, copy.into_boxed_slice()))
             }
             (Some((key, _)), None, Some(stored)) if device.records_recipes_alone() => {
