@@ -9,7 +9,7 @@ use tracing::span::EnteredSpan;
 use super::file::{self, TARGET};
 use crate::config::OfProcess;
 use crate::log;
-use vkstash_model::tried::{self, Why};
+use vkstash_model::steps::{self, OrderReason};
 use vkstash_store::reports::timeline::{Creation, Step};
 
 /// Shorter creation calls are not written.
@@ -50,11 +50,11 @@ pub fn pipeline(creation: &Creation) {
 
 #[cold]
 fn write_pipeline(creation: &Creation) {
-    let step = |step: &Step| format!("{} {:?}", tried::words(step), tried::duration(step.tenths));
+    let step = |step: &Step| format!("{} {:?}", steps::words(step), steps::duration(step.tenths));
     let steps: Vec<String> = creation.steps().iter().map(step).collect();
-    let name = creation.steps().last().map_or_else(String::new, tried::words);
-    let (tried, why) = (steps.join(", "), Why::word(creation.why));
-    let took_ns = tried::duration(creation.tenths).as_nanos() as u64;
+    let name = creation.steps().last().map_or_else(String::new, steps::words);
+    let (tried, why) = (steps.join(", "), OrderReason::word(creation.reason));
+    let took_ns = steps::duration(creation.tenths).as_nanos() as u64;
     let key = creation.key.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
     let (name, tried, key) = (name.as_str(), tried.as_str(), key.as_str());
     info_span!(target: TARGET, "pipeline", name, category = "pipeline", took_ns, key, tried, why);

@@ -9,7 +9,7 @@ use vkstash_store::stash::inspect::list_applications;
 
 use crate::choice::{ChoiceError, choose};
 use crate::cli::BackgroundArgs;
-use crate::kept::{self, Source};
+use crate::in_force::{self, Source};
 use crate::output;
 use crate::root;
 use crate::units::plain;
@@ -36,7 +36,7 @@ pub(crate) fn main(args: &BackgroundArgs) -> Result<(), BackgroundError> {
     let chosen = args.application.as_ref().map(|name| choose(&applications, name, &root)).transpose()?;
     let was_ignored = change(args, &root, chosen.map(|info| info.folder.as_str()))?;
 
-    let of_root = kept::read(&root, None);
+    let of_root = in_force::read(&root, None);
     let mut lines = Vec::new();
     if chosen.is_none() {
         lines.push(plain(&root.to_string_lossy()));
@@ -45,20 +45,20 @@ pub(crate) fn main(args: &BackgroundArgs) -> Result<(), BackgroundError> {
         let on = of_root.settings.developer_mode;
         let source = if on.is_some() { Source::Settings } else { Source::Default };
         lines.push(row(settings::DEVELOPER_MODE, if on == Some(true) { "on" } else { "off" }, source));
-        kept::say_ignored(&mut lines, &of_root.ignored);
+        in_force::say_ignored(&mut lines, &of_root.ignored);
     }
     // Of all applications only those with a mode of their own.
     for info in chosen.map_or(&applications[..], std::slice::from_ref) {
-        let own = kept::read(&root, Some(&info.folder));
+        let own = in_force::read(&root, Some(&info.folder));
         if chosen.is_none() && own.settings.background.is_none() {
             continue;
         }
         lines.push(format!("{} ({})", plain(&info.display), plain(&info.folder)));
         let (mode, source) = mode(&of_root.settings, &own.settings);
         lines.push(row(settings::BACKGROUND, mode.name(), source));
-        kept::say_ignored(&mut lines, &own.ignored);
+        in_force::say_ignored(&mut lines, &own.ignored);
     }
-    kept::say_ignored(&mut lines, &was_ignored);
+    in_force::say_ignored(&mut lines, &was_ignored);
     let mut text = lines.join("\n");
     text.push('\n');
     Ok(output::print(&text)?)
@@ -74,7 +74,7 @@ fn change(
     if !args.default && given.iter().all(|(_, value)| value.is_none()) {
         return Ok(Vec::new());
     }
-    kept::change(root, application, |settings| {
+    in_force::change(root, application, |settings| {
         if args.default {
             settings.unset(settings::BACKGROUND);
         }

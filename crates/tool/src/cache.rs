@@ -13,7 +13,7 @@ use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 
 use crate::choice::{ChoiceError, choose};
 use crate::cli::{CacheAction, CacheArgs};
-use crate::kept::{self, Source};
+use crate::in_force::{self, Source};
 use crate::output::{self, Printer};
 use crate::root;
 use crate::units::{counted, plain, size};
@@ -62,8 +62,8 @@ fn change(
     application: Option<&str>,
     to: impl Fn(CacheKinds) -> CacheKinds,
 ) -> Result<Vec<String>, CacheError> {
-    kept::change(root, application, |settings| {
-        let of_root = || kept::read(root, None).settings.disabled_caches.unwrap_or_default();
+    in_force::change(root, application, |settings| {
+        let of_root = || in_force::read(root, None).settings.disabled_caches.unwrap_or_default();
         let inherited = if application.is_some() { of_root() } else { CacheKinds::NONE };
         let now = to(settings.disabled_caches.unwrap_or(inherited));
         settings.unset(settings::DISABLED_CACHES);
@@ -88,7 +88,7 @@ fn show(
     chosen: Option<&ApplicationInfo>,
     ignored: &[String],
 ) -> Result<(), CacheError> {
-    let of_root = kept::read(root, None);
+    let of_root = in_force::read(root, None);
     let mut lines = Vec::new();
     let describe = |lines: &mut Vec<String>, name: String, (disabled, source): (CacheKinds, Source)| {
         lines.push(name);
@@ -100,18 +100,18 @@ fn show(
     if chosen.is_none() {
         let disabled = in_force(&of_root.settings, &Settings::default());
         describe(&mut lines, plain(&root.to_string_lossy()), disabled);
-        kept::say_ignored(&mut lines, &of_root.ignored);
+        in_force::say_ignored(&mut lines, &of_root.ignored);
     }
     // Of all applications only those with a setting of their own.
     for info in chosen.map_or(applications, std::slice::from_ref) {
-        let own = kept::read(root, Some(&info.folder));
+        let own = in_force::read(root, Some(&info.folder));
         if chosen.is_some() || own.settings.disabled_caches.is_some() {
             let name = format!("{} ({})", plain(&info.display), plain(&info.folder));
             describe(&mut lines, name, in_force(&of_root.settings, &own.settings));
         }
-        kept::say_ignored(&mut lines, &own.ignored);
+        in_force::say_ignored(&mut lines, &own.ignored);
     }
-    kept::say_ignored(&mut lines, ignored);
+    in_force::say_ignored(&mut lines, ignored);
     Ok(output::print(&(lines.join("\n") + "\n"))?)
 }
 

@@ -9,7 +9,7 @@ use vkstash_store::format::refusal::OpenError;
 use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 
 use crate::cli::ListArgs;
-use crate::kept;
+use crate::in_force;
 use crate::output::{self, Printer};
 use crate::root;
 use crate::units::{counted, moment, plain, size};
@@ -46,8 +46,8 @@ impl Row {
         Row {
             name: info.display.clone(),
             folder: info.folder.clone(),
-            bytes: kept::bytes(info),
-            pipelines: kept::sum(recipes.copied()),
+            bytes: in_force::bytes(info),
+            pipelines: in_force::sum(recipes.copied()),
             runs: info.runs.runs,
             last_use_unix_ms: (info.runs.runs > 0).then_some(info.runs.until_unix_ms),
         }
@@ -78,7 +78,7 @@ pub(crate) fn main(args: &ListArgs) -> Result<(), ListError> {
         let bytes = size(row.bytes).to_string();
         writeln!(out, "{used:<16}  {bytes:>10}  {:>9}  {:>6}  {}", row.pipelines, row.runs, plain(name))?;
     }
-    let total = kept::sum(rows.iter().map(|row| row.bytes));
+    let total = in_force::sum(rows.iter().map(|row| row.bytes));
     writeln!(out, "{}, {}", counted(rows.len() as u64, "application"), size(total))?;
     Ok(out.flush()?)
 }

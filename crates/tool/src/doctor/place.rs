@@ -7,7 +7,7 @@ use vkstash_store::settings::{CacheKinds, Settings};
 use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 
 use super::finding::Finding;
-use crate::kept;
+use crate::in_force;
 use crate::root;
 use crate::units::{counted, size};
 
@@ -47,13 +47,13 @@ fn examine_rights(root: &Path, findings: &mut Vec<Finding>) {
 
 /// What the settings disable, and lines that are no settings. Returns the settings for all applications.
 fn examine_settings(root: &Path, applications: &[ApplicationInfo], findings: &mut Vec<Finding>) -> Settings {
-    let settings = kept::read(root, None);
+    let settings = in_force::read(root, None);
     findings.extend(settings.ignored.iter().map(|line| {
         Finding::note(format!("ignored: {line}"), "correct the line; `vkstash keep` shows what is in force")
     }));
     disabled("all programs", &settings.settings, "", findings);
     for application in applications {
-        let own = kept::read(root, Some(&application.folder)).settings;
+        let own = in_force::read(root, Some(&application.folder)).settings;
         let argument = format!(" --application {}", application.folder);
         disabled(&application.display, &own, &argument, findings);
     }
@@ -62,8 +62,8 @@ fn examine_settings(root: &Path, applications: &[ApplicationInfo], findings: &mu
 
 /// Whether the disk has as much free as these settings ask for.
 fn examine_space(root: &Path, settings: &Settings, findings: &mut Vec<Finding>) {
-    let Some((_, free)) = kept::file_system(root) else { return };
-    let floor = kept::limits(root, settings).free_space_floor;
+    let Some((_, free)) = in_force::file_system(root) else { return };
+    let floor = in_force::limits(root, settings).free_space_floor;
     if free < floor {
         findings.push(Finding::wrong(
             format!(
@@ -78,7 +78,7 @@ fn examine_space(root: &Path, settings: &Settings, findings: &mut Vec<Finding>) 
 
 /// What is stashed, and what of it cannot be used.
 fn examine_content(root: &Path, applications: &[ApplicationInfo], findings: &mut Vec<Finding>) {
-    let bytes = kept::sum(applications.iter().map(kept::bytes));
+    let bytes = in_force::sum(applications.iter().map(in_force::bytes));
     let count = counted(applications.len() as u64, "application");
     findings.push(Finding::good(format!("{}: {count}, {}", root.display(), size(bytes))));
     for (application, bad) in applications.iter().flat_map(|application| {

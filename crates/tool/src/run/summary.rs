@@ -10,7 +10,7 @@ use vkstash_store::format::app_name::AppName;
 use vkstash_store::reports::model::RunReport;
 use vkstash_store::settings::Settings;
 
-use crate::kept;
+use crate::in_force;
 use crate::names;
 use crate::tally::Tally;
 use crate::units::{counted, plain, saved};
@@ -30,7 +30,7 @@ impl Known {
     /// Reads the parts of an application only if it makes a difference.
     pub(crate) fn of(root: Option<&Path>, reports: &[RunReport]) -> Known {
         let Some(root) = root else { return Known { has_background: true } };
-        let of_root = kept::read(root, None).settings;
+        let of_root = in_force::read(root, None).settings;
         // Reports name applications as people read them, so these are those of the reports, or have the same name.
         let displays: BTreeSet<_> = reports.iter().map(|report| report.application.as_str()).collect();
         let is_one = |name: &String| {
@@ -40,10 +40,12 @@ impl Known {
         let names = fs::read_dir(root).into_iter().flatten().flatten();
         let names = names.filter_map(|entry| entry.file_name().into_string().ok());
         let applications: Vec<_> = names.filter(is_one).collect();
-        let may_work = |own: &Settings| kept::background_mode(&of_root, own).allows_work();
+        let may_work = |own: &Settings| in_force::background_mode(&of_root, own).allows_work();
         let has_background = match applications.as_slice() {
             [] => may_work(&Settings::default()),
-            some => some.iter().any(|application| may_work(&kept::read(root, Some(application)).settings)),
+            some => {
+                some.iter().any(|application| may_work(&in_force::read(root, Some(application)).settings))
+            }
         };
         Known { has_background }
     }

@@ -9,7 +9,7 @@ use vkstash_store::part::tallies::OF_A_BASE;
 
 use crate::driver_limits::DriverLimit;
 use crate::units::{counted, moment, plain, saved, size, span};
-use crate::{kept, names, unready};
+use crate::{in_force, names, unready};
 
 const PORTABLE: &str = "portable";
 /// The reason under which reports count files that were read later.
@@ -25,7 +25,7 @@ pub(crate) fn of(stash: &Stash) -> String {
         lines.push(format!("nothing recorded yet in {}", plain(&stash.root)));
     } else {
         let applications = counted(stash.applications.len() as u64, "application");
-        let used = kept::used(stash.bytes, stash.keep.limit_bytes);
+        let used = in_force::used(stash.bytes, stash.keep.limit_bytes);
         lines.push(format!("{}: {applications}, {used}", plain(&stash.root)));
     }
     for application in &stash.applications {
@@ -48,7 +48,7 @@ pub(crate) fn of(stash: &Stash) -> String {
 fn describe_application(lines: &mut Vec<String>, application: &Application) {
     let mut head = plain(&application.name);
     let keep = &application.keep;
-    let used = kept::used(application.bytes, keep.limit_bytes);
+    let used = in_force::used(application.bytes, keep.limit_bytes);
     head += &format!(": {used}, {}", counted(application.runs, "run"));
     if let (Some(since), Some(last)) = (application.since_unix_ms, application.last_use_unix_ms) {
         head += &format!(" since {}, last use {} UTC", moment(since), moment(last));

@@ -1,4 +1,5 @@
-//! The limits in force for a stash, and where each comes from.
+//! The settings in force for a stash and its applications: limits, which modules are kept, the mode of background work;
+//! and where each comes from.
 
 use std::path::Path;
 
@@ -57,7 +58,8 @@ pub(crate) fn read(root: &Path, application: Option<&str>) -> File {
 }
 
 /// Changes the settings file of a root, or of the application with this folder; `apply` may be called twice. Returns
-/// the lines of it that were ignored: a line may be a comment now that was none, and `ignored` is to say so.
+/// the lines of the old file that had no effect. Writing the file turns some of them into comments, of which [`read`]
+/// says nothing any more, so the caller tells the user of these, too ([`say_ignored`]).
 pub(crate) fn change<E: From<SettingsError>>(
     root: &Path,
     application: Option<&str>,
