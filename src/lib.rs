@@ -7,12 +7,12 @@
 //!
 //! - `hooks` the intercepted commands, one file per group of commands; `prewarm` the worker of `vkstash prewarm`; `api`
 //!   the C API
-//! - `background` work ahead of the program's requests
-//! - `serve` what a creation call is answered with, one file for each source
-//! - `state` what is known of live instances, devices and their objects
+//! - `background` work ahead of the program's requests: it makes the parked pipelines
+//! - `serve` what a creation call is answered with, one file for each source; it hands the parked pipelines over
+//! - `state` what is known of live instances, devices and their objects; it holds the parked pipelines in between
 //! - `loader` the loader's interface; `pipeline_binary` an extension newer than the bindings
 //! - [`recipe`] capture and rebuild: from create infos to recipes, and back
-//! - `stats` counters; `tried` what was tried for a pipeline
+//! - `stats` counters; `steps` what was tried for a pipeline
 //! - `config`, `log`, `trace`, `guard`, `faults` the environment, log lines, traces, the end of panics and their tests;
 //!   `user_file` files that the user names
 //!
@@ -37,8 +37,8 @@ mod serve;
 mod skip;
 mod state;
 mod stats;
+mod steps;
 mod trace;
-mod tried;
 mod user_file;
 #[cfg(test)]
 #[path = "../crates/store/src/tests/watched.rs"]

@@ -1,4 +1,4 @@
-//! Records artifacts of pipelines that the driver had in its own caches (state/slow_hits.rs).
+//! Records artifacts of pipelines that the driver had in its own caches (state/driver_hits.rs).
 //!
 //! A worker does so, one after the other, while the program creates no pipelines. docs/background.md says when.
 
@@ -20,7 +20,7 @@ use crate::serve::create_info::CreateInfo;
 use crate::serve::driver_hits::{self, NotRecorded};
 use crate::serve::request::Request;
 use crate::state::device::Device;
-use crate::state::slow_hits::SlowHit;
+use crate::state::driver_hits::DriverHit;
 use vkstash_model::counters::Count;
 use vkstash_store::part::admission::Admission;
 
@@ -56,7 +56,7 @@ pub fn start(device: &Arc<Device>) {
     // A user that has set the number of workers wants them, however little there is to do.
     let least = if OfProcess::get().background.workers.is_some() { Duration::ZERO } else { LEAST };
     let (weak, recorder) = (Arc::downgrade(device), OnceLock::new());
-    device.slow_hits.record_with(Box::new(move |took| {
+    device.driver_hits.record_with(Box::new(move |took| {
         if took >= least || gate::has_workers() {
             if let Some(device) = weak.upgrade() {
                 recorder.get_or_init(|| Recorder::new(&device)).begin();
@@ -72,7 +72,7 @@ impl Work for Recorder {
 
     fn failed(&self, device: &Device) {
         // No worker takes the waiting pipelines any more: from now on the program's calls record what they can.
-        device.slow_hits.close();
+        device.driver_hits.close();
     }
 }
 
@@ -101,14 +101,14 @@ impl Recorder {
         if now.is_none() || now != calls || pauses::pause().is_some() {
             return Next::Later(now);
         }
-        let Some(stored) = device.stored().filter(|_| device.slow_hits.are_recorded()) else {
+        let Some(stored) = device.stored().filter(|_| device.driver_hits.are_recorded()) else {
             return Next::Nothing;
         };
         // The guard file is waited for here, so that no worker waits for the disk behind the gate.
         if !stored.device.is_guarded() {
             return Next::Later(now);
         }
-        let Some(hit) = device.slow_hits.take() else { return Next::Nothing };
+        let Some(hit) = device.driver_hits.take() else { return Next::Nothing };
         // The record is read before the gate: behind it vkDestroyDevice would wait for this worker, and so
         // for the disk.
         let stored_call = match StoredCall::read(stored, &self.context.own, &hit.key) {
@@ -119,12 +119,12 @@ impl Recorder {
             }
         };
         let Some(in_driver) = gate::enter_driver_of(device, Manners::AfterCalls) else {
-            device.slow_hits.put_back(hit);
+            device.driver_hits.put_back(hit);
             return Next::Later(None);
         };
         // The program may have begun a call while this thread waited at the gate.
         if gate::begun_calls() != calls {
-            device.slow_hits.put_back(hit);
+            device.driver_hits.put_back(hit);
             return Next::Later(None);
         }
         // Marked behind the gate, as for what is parked, but by its own key: the program asks for it in every run, so
@@ -132,7 +132,7 @@ impl Recorder {
         let mark = match stored.device.admit(&hit.key) {
             Admission::Granted(mark) => mark,
             Admission::NotYet => {
-                device.slow_hits.put_back(hit);
+                device.driver_hits.put_back(hit);
                 return Next::Later(now);
             }
             Admission::Quarantined => {
@@ -155,7 +155,7 @@ impl Recorder {
                 device.count(Count::RecordedByWorkers);
             }
             Err(NotMade::ComesLater) => {
-                device.slow_hits.put_back(hit);
+                device.driver_hits.put_back(hit);
                 return Next::Later(None);
             }
             Err(reason) => self.note(device, &hit, reason),
@@ -164,21 +164,21 @@ impl Recorder {
     }
 
     /// Counts a pipeline that was not recorded, and remembers the reason for later runs where it is a lasting one.
-    fn note(&self, device: &Device, hit: &SlowHit, reason: NotMade) {
+    fn note(&self, device: &Device, hit: &DriverHit, reason: NotMade) {
         tracing::debug!("what the driver had was not recorded: {reason}");
         let Some(stored) = device.stored() else { return };
         match reason {
             NotMade::NotRecorded(NotRecorded::Refused) => {
                 device.count(Count::RefusedToWorkers);
                 if self.in_vain.fetch_add(1, Ordering::Relaxed) + 1 >= IN_VAIN {
-                    device.slow_hits.close();
+                    device.driver_hits.close();
                 }
             }
             NotMade::NotRecorded(NotRecorded::Dropped) => return device.count(Count::Dropped),
             _ => device.count(Count::RecordingFailed),
         }
         if ends_it(reason) {
-            return device.slow_hits.close();
+            return device.driver_hits.close();
         }
         driver_hits::note_failed(stored, &hit.key, is_for_good(reason));
     }
@@ -187,7 +187,7 @@ impl Recorder {
     fn rest(self: &Arc<Recorder>, device: &Device) {
         self.is_at_work.store(false, Ordering::Release);
         // Another pipeline may have been noted before the flag was cleared.
-        if device.slow_hits.are_recorded() && !device.slow_hits.is_empty() && !gate::must_end() {
+        if device.driver_hits.are_recorded() && !device.driver_hits.is_empty() && !gate::must_end() {
             self.begin();
         }
     }
@@ -290,7 +290,7 @@ impl Task for Record {
     fn cancel(self: Box<Self>, why: Cancelled) {
         if let Some(device) = self.recorder.context.device.upgrade().filter(|_| why == Cancelled::Disabled) {
             // From now on the program's calls record what they can.
-            device.slow_hits.close();
+            device.driver_hits.close();
         }
     }
 }

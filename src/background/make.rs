@@ -47,7 +47,7 @@ pub enum Way {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bytes {
     /// The stash has an artifact. The driver is asked without a cache.
-    Kept,
+    InStash,
     /// The driver is asked with an empty cache, whose data is recorded.
     Recorded,
     /// The bytes are lost. The driver is asked without a cache, and only calls without one get the pipeline.
@@ -99,8 +99,10 @@ pub fn ways(device: &Device, stored: &Stored, key: &Key) -> [Option<Way>; 2] {
     let question = match (found, is_kept) {
         (Some((_, FoundWith::LoadedCache)), true) if device.policy.dear_disk_beside_cache => None,
         (Some((_, FoundWith::LoadedCache)), _) => return [None, None],
-        (None, true) if is_free => Some((Duration::ZERO, Bytes::Kept)),
-        (Some((took, with)), true) => (is_free || with == FoundWith::NoCache).then_some((took, Bytes::Kept)),
+        (None, true) if is_free => Some((Duration::ZERO, Bytes::InStash)),
+        (Some((took, with)), true) => {
+            (is_free || with == FoundWith::NoCache).then_some((took, Bytes::InStash))
+        }
         (Some((took, FoundWith::NoCache)), false) if !is_free => Some((took, Bytes::Lost)),
         (Some((took, _)), false) => Some((took, Bytes::Recorded)),
         (None, _) => None,
@@ -242,7 +244,7 @@ impl Replay for Making<'_> {
                 Way::Found { took, bytes } => {
                     let answer = match bytes {
                         Bytes::Recorded => ask_and_record(request, questions, took)?,
-                        Bytes::Kept | Bytes::Lost => ask(request, questions)?,
+                        Bytes::InStash | Bytes::Lost => ask(request, questions)?,
                     };
                     // The length of an artifact that a base has is not known.
                     let length = || stored.device.artifact_length(key).unwrap_or(UNKNOWN_BYTES);

@@ -1,4 +1,4 @@
-//! Pipelines that are finished before the program asks for them: who makes them, and when they are given up.
+//! Parked pipelines, the making: who finishes them before the program asks for them, and when they are given up.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;

@@ -64,7 +64,7 @@ pub trait Producer: Send + Sync {
     fn failed(&self) {}
 }
 
-/// The owner of tasks: there is one for each device.
+/// The owner of tasks, which are cancelled together when it leaves: there is one for each device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Owner(u64);
 
@@ -381,10 +381,10 @@ impl Pool {
         // Workers cancel what is queued: a thread that this handler has interrupted may hold what `cancel` needs.
         let own = usize::from(TASK.get().is_some());
         let finished = || {
-            let pending = shared.state.try_lock().map(|state| state.queue.pending());
+            let unfinished = shared.state.try_lock().map(|state| state.queue.unfinished_or_later());
             // Without the lock a worker that is about to wait may miss it, until the next time.
             shared.work.notify_all();
-            pending.is_ok_and(|pending| pending <= own)
+            unfinished.is_ok_and(|unfinished| unfinished <= own)
         };
         wait_until(CANCEL_LIMIT, finished);
     }
@@ -426,7 +426,7 @@ impl Shared {
         let running = state.workers.len();
         let idle = state.workers.iter().filter(|worker| worker.is_idle).count();
         // One worker waits for the time of the tasks that are received later.
-        let wanted = state.queue.waiting().max(usize::from(running == 0 && state.queue.next_due().is_some()));
+        let wanted = state.queue.queued().max(usize::from(running == 0 && state.queue.next_due().is_some()));
         if idle < wanted && running < self.limit && !self.start(state) && running == 0 {
             return state.queue.take_all();
         }
@@ -545,7 +545,7 @@ impl Shared {
         let (mut state, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
         state.set_idle(number, false);
         // The last worker stays for what is received later.
-        let was_idle = timeout.timed_out() && limit == idle && state.queue.waiting() == 0;
+        let was_idle = timeout.timed_out() && limit == idle && state.queue.queued() == 0;
         if was_idle && !(state.is_last(number) && state.queue.next_due().is_some()) {
             self.remove(&mut state, number);
             return None;

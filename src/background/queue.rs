@@ -1,4 +1,13 @@
 //! The pool's queue: which task is next, and who waits for which tasks. Without threads and locks.
+//!
+//! - An *owner* is whose tasks are cancelled together when it leaves: a device.
+//! - A task is *queued* from when it is received until a thread takes it.
+//! - It is *unfinished* from when it is received until it was run or cancelled.
+//! - A task for *later* is received when its time has come.
+//! - A *successor* is a task that a running task queues as its continuation. It is unfinished from then on, also if it
+//!   is for later. A task and its successors, and theirs, are a *chain*, named by the number of its first task.
+//! - A *commit* is a call of the program that asks to be told when all tasks that are unfinished now are finished, and
+//!   the successors of each.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -46,9 +55,9 @@ type Number = u64;
 /// A task that a thread has taken, to run it or to cancel it. Until [`Queue::finish`] the task counts as unfinished.
 pub(super) struct Taken<T> {
     pub(super) number: Number,
-    /// The number of the task that began the chain of successors to which this one belongs: its own, or that of a task
-    /// that queued the next one, and so on. It decides which commits wait for the task.
-    root: Number,
+    /// The chain that the task belongs to: its own number, or that of the chain's first task. It decides which commits
+    /// wait for the task.
+    chain: Number,
     pub(super) owner: u64,
     /// The request to the task to end.
     pub(super) stop: Arc<Stop>,
@@ -57,7 +66,7 @@ pub(super) struct Taken<T> {
 
 /// A task that a thread runs or cancels.
 struct Running {
-    root: Number,
+    chain: Number,
     owner: u64,
     stop: Arc<Stop>,
 }
@@ -86,7 +95,7 @@ pub(super) struct Queue<T, E, O> {
     commits: Vec<Commit<E>>,
     next: Number,
     unfinished: usize,
-    /// Accepted tasks whose time has not come. Commits wait for those that are successors.
+    /// Accepted tasks whose time has not come.
     later: Vec<Later<T>>,
     /// New tasks are accepted.
     pub(super) accepts: bool,
@@ -97,8 +106,8 @@ struct Later<T> {
     at: Instant,
     owner: u64,
     task: T,
-    /// Some for a successor, which counts as unfinished already: the number of the first task of its chain.
-    root: Option<Number>,
+    /// Some for a successor, which counts as unfinished already.
+    chain: Option<Number>,
 }
 
 impl<T, E, O> Queue<T, E, O> {
@@ -136,12 +145,12 @@ impl<T, E, O> Queue<T, E, O> {
     /// commits that wait for that one wait for the successor, too, and if there is such a commit, the successor is
     /// accepted where new tasks are not.
     pub(super) fn push(&mut self, owner: u64, task: T, by: Option<Number>) -> Result<(), (T, Cancelled)> {
-        let root = self.root_of(by);
-        if let Some(why) = self.refuses_successor(owner, root) {
+        let chain = self.chain_of(by);
+        if let Some(why) = self.refuses_successor(owner, chain) {
             return Err((task, why.into()));
         }
-        root.iter().for_each(|root| self.wait_for_successor(*root));
-        self.receive(owner, task, root);
+        chain.iter().for_each(|chain| self.wait_for_successor(*chain));
+        self.receive(owner, task, chain);
         Ok(())
     }
 
@@ -153,27 +162,27 @@ impl<T, E, O> Queue<T, E, O> {
         at: Instant,
         by: Option<Number>,
     ) -> Result<(), (T, Cancelled)> {
-        let root = self.root_of(by);
-        if let Some(why) = self.refuses_successor(owner, root) {
+        let chain = self.chain_of(by);
+        if let Some(why) = self.refuses_successor(owner, chain) {
             return Err((task, why.into()));
         }
-        root.iter().for_each(|root| self.wait_for_successor(*root));
-        self.later.push(Later { at, owner, task, root });
+        chain.iter().for_each(|chain| self.wait_for_successor(*chain));
+        self.later.push(Later { at, owner, task, chain });
         Ok(())
     }
 
-    fn root_of(&self, by: Option<Number>) -> Option<Number> {
-        by.and_then(|by| self.running.get(&by)).map(|running| running.root)
+    fn chain_of(&self, by: Option<Number>) -> Option<Number> {
+        by.and_then(|by| self.running.get(&by)).map(|running| running.chain)
     }
 
-    fn refuses_successor(&self, owner: u64, root: Option<Number>) -> Option<Refused> {
-        let is_committed = root.is_some_and(|root| self.commits.iter().any(|commit| root <= commit.last));
+    fn refuses_successor(&self, owner: u64, chain: Option<Number>) -> Option<Refused> {
+        let is_committed = chain.is_some_and(|chain| self.commits.iter().any(|commit| chain <= commit.last));
         self.refuses(owner).filter(|why| !(is_committed && *why == Refused::NotAccepted))
     }
 
     /// The task that queues a successor is unfinished itself, so the commits that wait for it still wait.
-    fn wait_for_successor(&mut self, root: Number) {
-        let waiting = self.commits.iter_mut().filter(|commit| root <= commit.last);
+    fn wait_for_successor(&mut self, chain: Number) {
+        let waiting = self.commits.iter_mut().filter(|commit| chain <= commit.last);
         waiting.for_each(|commit| commit.unfinished += 1);
         self.unfinished += 1;
     }
@@ -186,13 +195,13 @@ impl<T, E, O> Queue<T, E, O> {
         }
     }
 
-    /// `root`: where the task is a successor, which counts as unfinished already.
-    fn receive(&mut self, owner: u64, task: T, root: Option<Number>) {
+    /// `chain`: where the task is a successor, which counts as unfinished already.
+    fn receive(&mut self, owner: u64, task: T, chain: Option<Number>) {
         let (number, stop) = (self.next, Arc::default());
-        if root.is_none() {
+        if chain.is_none() {
             self.unfinished += 1;
         }
-        self.tasks.push_back(Taken { number, root: root.unwrap_or(number), owner, stop, task });
+        self.tasks.push_back(Taken { number, chain: chain.unwrap_or(number), owner, stop, task });
         self.next += 1;
     }
 
@@ -210,11 +219,11 @@ impl<T, E, O> Queue<T, E, O> {
         let (mut due, rest) = self.later.drain(..).partition::<Vec<_>, _>(which);
         self.later = rest;
         sort::by_key(&mut due, |later| later.at);
-        due.into_iter().for_each(|later| self.receive(later.owner, later.task, later.root));
+        due.into_iter().for_each(|later| self.receive(later.owner, later.task, later.chain));
     }
 
     /// The number of queued tasks.
-    pub(super) fn waiting(&self) -> usize {
+    pub(super) fn queued(&self) -> usize {
         self.tasks.len()
     }
 
@@ -234,7 +243,7 @@ impl<T, E, O> Queue<T, E, O> {
 
     /// Whether an urgent commit waits for the task.
     pub(super) fn is_urgent(&self, task: &Taken<T>) -> bool {
-        self.commits.iter().any(|commit| commit.is_urgent && task.root <= commit.last)
+        self.commits.iter().any(|commit| commit.is_urgent && task.chain <= commit.last)
     }
 
     /// Takes all tasks, to cancel them.
@@ -263,8 +272,8 @@ impl<T, E, O> Queue<T, E, O> {
     }
 
     fn note_running(&mut self, taken: &Taken<T>) {
-        let Taken { number, root, owner, stop, .. } = taken;
-        self.running.insert(*number, Running { root: *root, owner: *owner, stop: stop.clone() });
+        let Taken { number, chain, owner, stop, .. } = taken;
+        self.running.insert(*number, Running { chain: *chain, owner: *owner, stop: stop.clone() });
     }
 
     /// What tells whether the tasks of an owner that somebody else runs or cancels are in a driver. `own`: the task of
@@ -276,9 +285,9 @@ impl<T, E, O> Queue<T, E, O> {
 
     /// A taken task was run or cancelled. Gives the events of the commits that waited for this task only.
     pub(super) fn finish(&mut self, number: Number) -> Vec<E> {
-        let root = self.running.remove(&number).map_or(number, |running| running.root);
+        let chain = self.running.remove(&number).map_or(number, |running| running.chain);
         self.unfinished -= 1;
-        let waiting = self.commits.iter_mut().filter(|commit| root <= commit.last);
+        let waiting = self.commits.iter_mut().filter(|commit| chain <= commit.last);
         waiting.for_each(|commit| commit.unfinished -= 1);
         let mut events = Vec::new();
         self.commits.retain_mut(|commit| {
@@ -290,12 +299,12 @@ impl<T, E, O> Queue<T, E, O> {
         events
     }
 
-    /// The number of tasks that were neither run nor cancelled yet, with those whose time has not come.
-    pub(super) fn pending(&self) -> usize {
-        self.unfinished + self.later.iter().filter(|later| later.root.is_none()).count()
+    /// The number of unfinished tasks, and of those for later that do not count as unfinished yet.
+    pub(super) fn unfinished_or_later(&self) -> usize {
+        self.unfinished + self.later.iter().filter(|later| later.chain.is_none()).count()
     }
 
-    /// Waits for all unfinished tasks. Gives the event back if there are none.
+    /// Adds a commit, which waits for all unfinished tasks. Gives the event back if there are none.
     pub(super) fn commit(&mut self, event: Option<E>, is_urgent: bool) -> Option<E> {
         if self.unfinished == 0 {
             return event;

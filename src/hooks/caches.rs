@@ -7,9 +7,9 @@ use ash::vk;
 
 use crate::guard::{guard, tls_destroyed};
 use crate::hooks::inert::pass;
-use crate::serve::{app_data, companion};
-use crate::state::app_cache::AppCache;
+use crate::serve::{companion, complete_data};
 use crate::state::cache_data::HEADER_SIZE;
+use crate::state::cache_state::CacheState;
 use crate::state::device::Device;
 use crate::state::live_devices;
 
@@ -46,7 +46,7 @@ pub unsafe extern "system" fn create(
                     let data = slice::from_raw_parts((*info).p_initial_data.cast::<u8>(), size);
                     device.caches.data.may_load(data)
                 };
-                device.caches.of_program.insert(*cache, AppCache::new(!loaded));
+                device.caches.of_program.insert(*cache, CacheState::new(!loaded));
             }
         };
         guard("vkCreatePipelineCache", note, || ());
@@ -103,13 +103,13 @@ pub unsafe extern "system" fn get_data(
 
 /// # Safety
 /// `handle` is a live cache that the program lets this thread read.
-unsafe fn complete(device: &Device, handle: vk::PipelineCache) -> Option<app_data::CompleteData> {
+unsafe fn complete(device: &Device, handle: vk::PipelineCache) -> Option<complete_data::CompleteData> {
     if tls_destroyed() {
         return None;
     }
     let cache = device.caches.of_program.get(handle)?;
     // SAFETY: `handle` is a live cache that the program lets this thread read (the caller's # Safety section).
-    unsafe { app_data::complete(device, handle, &cache) }
+    unsafe { complete_data::complete(device, handle, &cache) }
 }
 
 /// NULL asks for the size; a short buffer gets a usable prefix and INCOMPLETE, one that is shorter than the header gets
@@ -132,7 +132,7 @@ unsafe fn write(device: &Device, answer: &[u8], size: &mut usize, data: *mut u8)
     if *size > header {
         let mut written = *size;
         // SAFETY: `data` has room for as many bytes as `written` says, which is the program's own size here.
-        let result = unsafe { app_data::write_prefix(device, answer, &mut written, data) };
+        let result = unsafe { complete_data::write_prefix(device, answer, &mut written, data) };
         // Whatever the driver makes of its own data, this is not all of it.
         if result.is_some() && written <= *size {
             *size = written;
@@ -172,7 +172,7 @@ pub unsafe extern "system" fn merge(
                     (Some(target), Some(source)) => target.merge_from(&source),
                     (Some(target), None) => target.mark_filled(),
                     // SAFETY: the program synchronises the destination's use in this command (contract 4.4).
-                    (None, Some(source)) => unsafe { app_data::flush(&device, into, &source) },
+                    (None, Some(source)) => unsafe { complete_data::flush(&device, into, &source) },
                     (None, None) => {}
                 }
             }

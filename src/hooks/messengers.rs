@@ -15,20 +15,20 @@ use crate::state::instance;
 use vkstash_store::base::util::lock;
 
 /// A callback of the program's and what it wants to be called with, both as numbers.
-struct Kept {
+struct ProgramCallback {
     function: usize,
     data: usize,
 }
 
 /// Each once, until the process ends: a driver may call it while another thread destroys its messenger, which is
 /// forbidden, and goes well without the layer.
-static KEPT: Mutex<BTreeMap<(usize, usize), Box<Kept>>> = Mutex::new(BTreeMap::new());
+static KEPT: Mutex<BTreeMap<(usize, usize), Box<ProgramCallback>>> = Mutex::new(BTreeMap::new());
 
 fn keep(function: usize, data: *mut c_void) -> *mut c_void {
     let data = data.expose_provenance();
     let mut all = lock(&KEPT);
-    let kept = all.entry((function, data)).or_insert_with(|| Box::new(Kept { function, data }));
-    std::ptr::from_ref::<Kept>(kept).cast_mut().cast()
+    let kept = all.entry((function, data)).or_insert_with(|| Box::new(ProgramCallback { function, data }));
+    std::ptr::from_ref::<ProgramCallback>(kept).cast_mut().cast()
 }
 
 /// The program's callback and its data, on a thread of the program's.
@@ -39,8 +39,8 @@ unsafe fn of_program(kept: *mut c_void) -> Option<(usize, *mut c_void)> {
     if gate::is_in_driver() {
         return None;
     }
-    // SAFETY: `kept` points to a `Kept` that `keep` has leaked, so it is valid until the process ends.
-    let Kept { function, data } = unsafe { &*kept.cast::<Kept>() };
+    // SAFETY: `kept` points to a `ProgramCallback` that `keep` has leaked, so it is valid until the process ends.
+    let ProgramCallback { function, data } = unsafe { &*kept.cast::<ProgramCallback>() };
     Some((*function, std::ptr::with_exposed_provenance_mut(*data)))
 }
 

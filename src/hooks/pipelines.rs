@@ -14,7 +14,7 @@ use crate::serve::call::{self, Answer, Call};
 use crate::serve::create_info::{CreateInfo, Creation};
 use crate::serve::program_cache::{Contents, ProgramCache};
 use crate::serve::{counts, failed, refuse, sources};
-use crate::state::app_cache::InCall;
+use crate::state::cache_state::InCall;
 use crate::state::device::Device;
 use crate::state::live_devices;
 use crate::trace::spans::{self, Span};

@@ -95,7 +95,7 @@ extern "C" fn at_exit() {
 
 /// Reads no disk.
 fn has_left_something(device: &Device) -> bool {
-    let Some(stored) = device.stored().filter(|_| device.slow_hits.are_left()) else { return false };
+    let Some(stored) = device.stored().filter(|_| device.driver_hits.are_left()) else { return false };
     let settings = stored.stash.background_mode_at_opening();
     !device.instance().config.asks_settings || settings.is_none_or(BackgroundMode::allows_work)
 }

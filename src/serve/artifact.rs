@@ -253,8 +253,9 @@ pub unsafe fn make_of<'a, I: CreateInfo>(
 unsafe fn put_feedback_right<I: CreateInfo>(request: &Request<'_, I>, blob: &[u8]) {
     let Request { call, pipeline } = request;
     let feedback = call.parsed().feedback;
-    let has_bytes =
-        || feedback.is_some() && call.program_cache.known().is_some_and(|cache| cache.blobs.note(blob));
+    let has_bytes = || {
+        feedback.is_some() && call.program_cache.known().is_some_and(|cache| cache.pending_blobs.note(blob))
+    };
     if !call.program_cache.note_beside(call.device, &pipeline.key, &pipeline.shaders) && !has_bytes() {
         // SAFETY: `feedback` is the program's valid structure, whose outputs the driver has filled by its call.
         unsafe { feedback::clear_hit(feedback) };

@@ -19,10 +19,10 @@ use super::outcome::{Found, Origin, Served};
 use super::private_cache::PrivateCache;
 use super::program_cache::ProgramCache;
 use super::request::Request;
-use super::{app_data, feedback};
+use super::{complete_data, feedback};
 use crate::faults;
-use crate::state::app_cache::AppCache;
 use crate::state::budget::Room;
+use crate::state::cache_state::CacheState;
 use crate::state::device::Device;
 use crate::state::pending::{Companion, CompanionGap, PendingKeys};
 use vkstash_model::shader_set::ShaderSet;
@@ -105,7 +105,7 @@ unsafe fn put_question<I: CreateInfo>(call: &Call<'_, I>, info: &I, pending: &Pe
 }
 
 /// Puts the artifacts that may fit pipelines of these shaders into the companion.
-fn fill(device: &Device, cache: Option<&AppCache>, pending: &PendingKeys, shaders: &ShaderSet) {
+fn fill(device: &Device, cache: Option<&CacheState>, pending: &PendingKeys, shaders: &ShaderSet) {
     let mut companion = pending.companion.write().unwrap_or_else(PoisonError::into_inner);
     if companion.is_none() {
         let Some(made) = PrivateCache::for_threads(device) else { return };
@@ -120,7 +120,7 @@ fn fill(device: &Device, cache: Option<&AppCache>, pending: &PendingKeys, shader
     while started.elapsed() < limit {
         let Some((key, place)) = pending.next_lacking(shaders) else { return };
         let wanted = !keys.contains(&key);
-        let blob = wanted.then(|| app_data::artifact(device, cache, &key)).flatten();
+        let blob = wanted.then(|| complete_data::blob_of(device, cache, &key)).flatten();
         let Some(blob) = blob else {
             pending.pass_by(place);
             continue;

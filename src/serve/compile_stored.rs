@@ -7,7 +7,7 @@ use ash::vk;
 
 use super::call::Answer;
 use super::create_info::CreateInfo;
-use super::driver::Nothing;
+use super::driver::DriverMiss;
 use super::modules::StoredModules;
 use super::order::{Source, order};
 use super::outcome::ArtifactOutcome;
@@ -56,7 +56,7 @@ pub unsafe fn compile_stored<I: CreateInfo>(
                 served.count(device, false);
                 return Some(served.answer);
             }
-            Some(Err(Nothing::Error)) => compile::untouched(&request, false),
+            Some(Err(DriverMiss::Error)) => compile::untouched(&request, false),
             Some(Err(_)) | None => compile::compile(&request, artifact),
         }
     };

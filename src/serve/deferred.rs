@@ -23,22 +23,22 @@ use super::{driver_hits, feedback, modules, record, sources};
 use crate::guard::guard;
 use crate::recipe::capture::stage::Naming;
 use crate::recipe::chain::{Arena, Refusal};
-use crate::state::app_cache::AppCache;
+use crate::state::cache_state::CacheState;
 use crate::state::deferred::{DeferredCall, Element, Feedback, Taken, Ticket};
 use crate::state::described::LibraryObject;
 use crate::state::device::{Device, IdentifierMode};
 use crate::state::pipeline_class::PipelineClass;
-use crate::tried::Tried;
+use crate::steps::Steps;
 use vkstash_model::counters::Count;
 use vkstash_model::payload;
 use vkstash_model::shader_set::ShaderSet;
-use vkstash_model::tried::{Asked, Said};
+use vkstash_model::steps::{StepAnswer, StepSource};
 use vkstash_store::base::memory;
 use vkstash_store::format::record::{Key, Kind};
 
 type Info<'a> = vk::RayTracingPipelineCreateInfoKHR<'a>;
 
-/// The blob of a call that makes several pipelines holds them all, and is kept for each of them: only while the
+/// The artifact of a call that makes several pipelines holds them all, and is kept for each of them: only while the
 /// copies stay below this many bytes.
 const COPIES_LIMIT: usize = 8 << 20;
 
@@ -129,15 +129,15 @@ unsafe fn without_compiling(call: &Call<'_, Info<'_>>, base: impl FnOnce(usize) 
     let (device, parsed) = (call.device, call.parsed());
     let by_identifier = parsed.naming.lacks_code;
     let feedback = parsed.feedback.map(|feedback| NonNull::from(feedback).cast());
-    let tried = Attempt { by_identifier, feedback, ..Attempt::default() };
-    let mut steps = Tried::begin();
+    let attempt = Attempt { by_identifier, feedback, ..Attempt::default() };
+    let mut steps = Steps::begin();
     let mut recipe = Vec::new();
     // SAFETY: the call's create info is valid, and its objects are of this device.
     let described = match unsafe { DescribedPipeline::of(device, call.creation, &mut recipe) } {
         Ok(described) => described,
         Err(refusal) => {
             let library = parsed.is_library().then_some(Err(refusal));
-            return Attempt { refusal: Some(refusal), library, ..tried };
+            return Attempt { refusal: Some(refusal), library, ..attempt };
         }
     };
     if by_identifier {
@@ -151,7 +151,7 @@ unsafe fn without_compiling(call: &Call<'_, Info<'_>>, base: impl FnOnce(usize) 
         base
     };
     let library = parsed.is_library().then(|| Ok(described.library()));
-    let tried = Attempt { key: Some((described.key, described.shaders.clone())), library, ..tried };
+    let attempt = Attempt { key: Some((described.key, described.shaders.clone())), library, ..attempt };
     // SAFETY: the call's create info is valid and could be captured, so every structure in its chains is known; what
     // the copy needs stays on this stack frame.
     let attempt = unsafe {
@@ -159,25 +159,25 @@ unsafe fn without_compiling(call: &Call<'_, Info<'_>>, base: impl FnOnce(usize) 
         alone.stand_alone(&mut arena, base);
         let call = call.with(&alone);
         modules::with_request(&call, &described, |request| {
-            ask_in_order(request, base_is_missing, tried, &mut steps)
+            ask_in_order(request, base_is_missing, attempt, &mut steps)
         })
     };
     if attempt.had.is_none() {
-        steps.step(Asked::Own, Said::Deferred);
+        steps.add(StepSource::Own, StepAnswer::Deferred);
     }
-    sources::note_tried(device, &described.key, &steps, vk::Result::SUCCESS);
+    sources::note_steps(device, &described.key, &steps, vk::Result::SUCCESS);
     attempt
 }
 
-/// [`without_compiling`] for a described pipeline. `tried` is what is known of it already.
+/// [`without_compiling`] for a described pipeline. `attempt` is what is known of it already.
 ///
 /// # Safety
 /// The request's create info is valid.
 unsafe fn ask_in_order(
     request: &Request<'_, Info<'_>>,
     base_is_missing: bool,
-    tried: Attempt,
-    steps: &mut Tried,
+    attempt: Attempt,
+    steps: &mut Steps,
 ) -> Attempt {
     let (call, mut buffer) = (&request.call, Vec::new());
     let device = call.device;
@@ -190,11 +190,11 @@ unsafe fn ask_in_order(
             Outcome::Served(served) => {
                 let asked = matches!(served.origin, Origin::Stash { .. } | Origin::Parked { .. });
                 driver_hits::note_found(request, &served);
-                return Attempt { had: Some(served), asked, ..tried };
+                return Attempt { had: Some(served), asked, ..attempt };
             }
             Outcome::GoUntouched { recorded } => {
                 record_recipe(request);
-                return Attempt { untouched: true, failed_before: recorded, ..tried };
+                return Attempt { untouched: true, failed_before: recorded, ..attempt };
             }
             Outcome::Missed { artifact, .. } => artifact,
         };
@@ -209,11 +209,11 @@ unsafe fn ask_in_order(
         let recorded_anyway =
             matches!(call.program_cache, ProgramCache::Null) && device.policy.free_recording;
         let asked = !call.parsed().fails_on_compile_required() && (was_asked || recorded_anyway);
-        let tried = Attempt { asked, ..tried };
+        let attempt = Attempt { asked, ..attempt };
         match artifact {
-            ArtifactOutcome::LeftAlone => Attempt { untouched: true, ..tried },
-            ArtifactOutcome::Refused(refused) => Attempt { refusals: refused.refusals, ..tried },
-            ArtifactOutcome::NotOffered | ArtifactOutcome::ModuleMissing => tried,
+            ArtifactOutcome::LeftAlone => Attempt { untouched: true, ..attempt },
+            ArtifactOutcome::Refused(refused) => Attempt { refusals: refused.refusals, ..attempt },
+            ArtifactOutcome::NotOffered | ArtifactOutcome::ModuleMissing => attempt,
         }
     }
 }
@@ -296,7 +296,7 @@ unsafe fn compile(
 }
 
 /// The program's cache, as far as it is known.
-fn of_program(program_cache: &ProgramCache) -> Option<Arc<AppCache>> {
+fn of_program(program_cache: &ProgramCache) -> Option<Arc<CacheState>> {
     match program_cache {
         ProgramCache::Known { cache, .. } => Some(cache.clone()),
         ProgramCache::Null | ProgramCache::Unknown(_) => None,
@@ -481,7 +481,8 @@ fn finish(device: &Device, deferred_call: DeferredCall, result: vk::Result) {
             record::note_failure(device, key, *failed_before, result);
         }
     }
-    let blob = data.and_then(Result::ok).filter(|blob| count == 1 || blob.len() * count <= COPIES_LIMIT);
+    let artifact =
+        data.and_then(Result::ok).filter(|artifact| count == 1 || artifact.len() * count <= COPIES_LIMIT);
     let all_there = elements.iter().all(|element| element.made);
     for (index, element) in elements.iter().enumerate() {
         // A driver that says that it has failed has failed, whatever it has written.
@@ -489,10 +490,10 @@ fn finish(device: &Device, deferred_call: DeferredCall, result: vk::Result) {
             count_result(device, result);
             continue;
         }
-        let kept = match (&element.key, &blob, device.stored()) {
-            (Some((key, shaders)), Some(blob), Some(stored)) => {
+        let kept = match (&element.key, &artifact, device.stored()) {
+            (Some((key, shaders)), Some(artifact), Some(stored)) => {
                 if let Some(program_cache) = &program_cache {
-                    program_cache.add_pending_compiled(key, shaders, &blob[payload::PREFIX..]);
+                    program_cache.add_pending_compiled(key, shaders, &artifact[payload::PREFIX..]);
                 } else if passes_null {
                     device.caches.null.pending.note(key, shaders);
                 }
@@ -501,7 +502,7 @@ fn finish(device: &Device, deferred_call: DeferredCall, result: vk::Result) {
                     record::count_lost(device, cost / count as u32);
                 }
                 stored.stash.note_use(Kind::Artifact, key);
-                let copy = memory::copied(blob);
+                let copy = memory::copied(artifact);
                 copy.is_some_and(|copy| stored.device.put(Kind::Artifact, key, copy.into_boxed_slice()))
             }
             (Some((key, _)), None, Some(stored)) if device.records_recipes_alone() => {

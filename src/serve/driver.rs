@@ -19,11 +19,11 @@ use super::refuse::refuse;
 use super::request::Request;
 use crate::recipe::chain::Arena;
 use vkstash_model::counters::Count;
-use vkstash_model::tried::Said;
+use vkstash_model::steps::StepAnswer;
 
-/// Why the driver's caches give no pipeline.
+/// What the driver has answered in place of a pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Nothing {
+pub enum DriverMiss {
     /// The driver's caches do not have the pipeline.
     NotThere,
     /// The driver answers the call with an error, and would answer the program's own call so.
@@ -32,13 +32,13 @@ pub enum Nothing {
     NotAsked,
 }
 
-impl Nothing {
+impl DriverMiss {
     /// What the driver has said.
-    pub fn said(self) -> Said {
+    pub fn step_answer(self) -> StepAnswer {
         match self {
-            Nothing::NotThere => Said::Nothing,
-            Nothing::Error => Said::Error,
-            Nothing::NotAsked => Said::NotAsked,
+            DriverMiss::NotThere => StepAnswer::Nothing,
+            DriverMiss::Error => StepAnswer::Error,
+            DriverMiss::NotAsked => StepAnswer::NotAsked,
         }
     }
 }
@@ -47,7 +47,7 @@ impl Nothing {
 ///
 /// # Safety
 /// The request's create info is valid.
-pub unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>) -> Result<Served, Nothing> {
+pub unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>) -> Result<Served, DriverMiss> {
     let Request { call, pipeline } = request;
     let (device, program_cache) = (call.device, call.program_cache);
     let mut arena = Arena::default();
@@ -55,7 +55,7 @@ pub unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>) -> Result<Served, Not
     // SAFETY: the request's create info is valid; the arena, in which the copy's chain lives, stays on this
     // stack frame.
     if !unsafe { creation.forbid_compiling(&mut arena) } {
-        return Err(Nothing::NotAsked);
+        return Err(DriverMiss::NotAsked);
     }
     let started = Instant::now();
     // SAFETY: the copy differs from the valid create info in its flags alone, its arena lives until the call
@@ -65,7 +65,7 @@ pub unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>) -> Result<Served, Not
     // The call itself will fail as well: another try with a cache of the layer's would only make it fail twice. An
     // error says nothing of what the driver has.
     if answer.result.as_raw() < 0 {
-        return Err(Nothing::Error);
+        return Err(DriverMiss::Error);
     }
     let has_it = answer.result == vk::Result::SUCCESS;
     // A program may forbid compiling to find out whether the driver has a pipeline. A miss is expected then.
@@ -82,7 +82,7 @@ pub unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>) -> Result<Served, Not
         }
     }
     if !has_it {
-        return Err(Nothing::NotThere);
+        return Err(DriverMiss::NotThere);
     }
     let in_memory = matches!(program_cache, ProgramCache::Unknown(_)) || driver_object_may_have(request);
     program_cache.mark_filled_with(device, &pipeline.shaders);

@@ -13,7 +13,7 @@ use super::request::Request;
 use super::{binary, record};
 use crate::recipe::chain::Arena;
 use crate::state::device::Device;
-use crate::state::slow_hits::SlowHit;
+use crate::state::driver_hits::DriverHit;
 use crate::state::stored::Stored;
 use vkstash_model::counters::Count;
 use vkstash_model::payload;
@@ -50,13 +50,13 @@ pub unsafe fn note_found<I: CreateInfo>(request: &Request<'_, I>, served: &Serve
 pub fn leave_to_workers(device: &Device, key: &Key, took: Duration) -> bool {
     let Some(stored) = device.stored() else { return false };
     let is_wanted = !stored.has_artifact(key) && !has_failed(stored, key);
-    is_wanted && device.slow_hits.note(SlowHit { key: *key, took })
+    is_wanted && device.driver_hits.note(DriverHit { key: *key, took })
 }
 
 /// Whether background work may make this call again and record what the driver gives it.
 pub fn may_be_left_to_workers<I: CreateInfo>(call: &Call<'_, I>) -> bool {
     let (device, parsed) = (call.device, call.parsed());
-    device.slow_hits.are_recorded()
+    device.driver_hits.are_recorded()
         && device.wants_recipes()
         && !(parsed.is_linked() || parsed.is_derivative())
         && (device.policy.workers_make_ray_tracing

@@ -11,10 +11,10 @@
 //! - [`companion`] a cache of the layer's with what the program's would hold without the stash
 //! - [`compile`] the driver compiles, and what it made is recorded
 //! - [`compile_stored`] the same with stored SPIR-V, for stages that are named by identifier only
-//! - [`driver_hits`] what the driver had, recorded by background work
+//! - [`driver_hits`] what the driver had: left to background work, which records it
 //! - [`deferred`] ray tracing pipelines that the driver makes in a deferred operation
 //! - [`bypass`] what cannot be described; [`failed`] what the program gets where the layer itself has failed
-//! - [`app_data`] the data of the program's caches, with their pending entries
+//! - [`complete_data`] the data of the program's caches, with their pending entries
 //! - [`modules`] SPIR-V from the stash for stages that are named by identifier only
 //! - [`emulated`] cache control on a driver that lacks it
 //! - [`refuse`] where the layer itself answers COMPILE_REQUIRED
@@ -22,7 +22,6 @@
 //! - [`offer`], [`private_cache`], [`feedback`], [`record`], [`counts`] what they share
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
-pub mod app_data;
 pub mod artifact;
 mod binary;
 mod bypass;
@@ -30,6 +29,7 @@ pub mod call;
 pub mod companion;
 mod compile;
 mod compile_stored;
+pub mod complete_data;
 pub mod counts;
 pub mod create_info;
 pub mod deferred;

@@ -2,7 +2,7 @@
 
 use Source::{Companion, Driver, Parked, Stash};
 
-use vkstash_model::tried::{Asked, Why};
+use vkstash_model::steps::{OrderReason, StepSource};
 
 /// Where a pipeline may be that need not be compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,12 +19,12 @@ pub enum Source {
 
 impl Source {
     /// The word for it.
-    pub fn asked(self) -> Asked {
+    pub fn step_source(self) -> StepSource {
         match self {
-            Parked => Asked::Parked,
-            Driver => Asked::Driver,
-            Stash => Asked::Stash,
-            Companion => Asked::Companion,
+            Parked => StepSource::Parked,
+            Driver => StepSource::Driver,
+            Stash => StepSource::Stash,
+            Companion => StepSource::Companion,
         }
     }
 }
@@ -33,7 +33,7 @@ impl Source {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Order {
     /// The reason.
-    pub why: Why,
+    pub reason: OrderReason,
     /// Each is asked if those before it do not have the pipeline.
     pub sources: &'static [Source],
 }
@@ -71,24 +71,24 @@ pub struct Facts {
 
 /// The order. What is had nowhere is compiled, or refused.
 pub fn order(facts: &Facts) -> Order {
-    let by = |why, sources: &'static [Source]| Order { why, sources };
+    let by = |reason, sources: &'static [Source]| Order { reason, sources };
     if facts.parked_alone {
-        by(Why::BaseMissing, &[Parked])
+        by(OrderReason::BaseMissing, &[Parked])
     } else if facts.has_failed {
-        by(Why::Failed, &[Parked, Stash])
+        by(OrderReason::Failed, &[Parked, Stash])
     } else if facts.was_just_refused {
-        by(Why::JustRefused, &[Parked, Stash])
+        by(OrderReason::JustRefused, &[Parked, Stash])
     } else if !facts.may_ask_companion {
-        by(Why::NoCacheControl, &[Parked, Stash])
+        by(OrderReason::NoCacheControl, &[Parked, Stash])
     } else if !facts.may_ask_driver {
-        by(Why::NoQuestion, &[Parked, Stash, Companion])
+        by(OrderReason::NoQuestion, &[Parked, Stash, Companion])
     } else if facts.answer_is_the_drivers {
-        by(Why::Feedback, &[Driver, Parked, Stash, Companion])
+        by(OrderReason::Feedback, &[Driver, Parked, Stash, Companion])
     } else if facts.driver_is_first && facts.driver_is_worth_asking {
-        by(Why::DriverFirst, &[Parked, Driver, Stash, Companion])
+        by(OrderReason::DriverFirst, &[Parked, Driver, Stash, Companion])
     } else {
-        let why = if facts.driver_is_first { Why::NothingLately } else { Why::StashFirst };
-        by(why, after_stash(facts))
+        let reason = if facts.driver_is_first { OrderReason::NothingLately } else { OrderReason::StashFirst };
+        by(reason, after_stash(facts))
     }
 }
 

@@ -8,7 +8,7 @@ use crate::state::device::Device;
 use crate::state::parked::MadeOf;
 use crate::state::stored::Source;
 use vkstash_model::counters::Count;
-use vkstash_model::tried::Said;
+use vkstash_model::steps::StepAnswer;
 
 /// A pipeline that was obtained without compiling.
 #[derive(Clone, Copy)]
@@ -142,12 +142,12 @@ pub enum ArtifactOutcome<'a> {
 
 impl ArtifactOutcome<'_> {
     /// What the stash has said.
-    pub fn said(&self) -> Said {
+    pub fn step_answer(&self) -> StepAnswer {
         match self {
-            ArtifactOutcome::NotOffered => Said::Nothing,
-            ArtifactOutcome::ModuleMissing => Said::NoModule,
-            ArtifactOutcome::LeftAlone => Said::LeftAlone,
-            ArtifactOutcome::Refused(_) => Said::Refused,
+            ArtifactOutcome::NotOffered => StepAnswer::Nothing,
+            ArtifactOutcome::ModuleMissing => StepAnswer::NoModule,
+            ArtifactOutcome::LeftAlone => StepAnswer::LeftAlone,
+            ArtifactOutcome::Refused(_) => StepAnswer::Refused,
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Parked pipelines as a source: what background work has finished before the program asks for it.
+//! Parked pipelines, the serving: a source that hands over what background work (background/park.rs) has finished
+//! before the program asks for it, and which waits in state/parked.rs.
 //!
 //! The key covers everything that decides the pipeline, its flags included, so the handle is what the program's own
 //! call would have returned (contract 3.8).

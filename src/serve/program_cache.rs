@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ash::vk;
 
-use crate::state::app_cache::AppCache;
+use crate::state::cache_state::CacheState;
 use crate::state::device::Device;
 use crate::state::policy::CacheHabit;
 use vkstash_model::shader_set::ShaderSet;
@@ -19,7 +19,7 @@ pub enum ProgramCache {
         /// The handle.
         handle: vk::PipelineCache,
         /// What the layer knows of the cache.
-        cache: Arc<AppCache>,
+        cache: Arc<CacheState>,
         /// What may be in the cache.
         contents: Contents,
     },
@@ -111,7 +111,7 @@ impl ProgramCache {
     }
 
     /// What the layer knows of the cache. None: VK_NULL_HANDLE, or a cache that it did not see created.
-    pub fn known(&self) -> Option<&AppCache> {
+    pub fn known(&self) -> Option<&CacheState> {
         match self {
             ProgramCache::Known { cache, .. } => Some(cache),
             ProgramCache::Null | ProgramCache::Unknown(_) => None,

@@ -105,7 +105,7 @@ pub unsafe fn record<I: CreateInfo>(request: &Request<'_, I>, payload: Vec<u8>) 
             let blob = payload.get(PREFIX..).unwrap_or_default();
             cache.add_pending_compiled(&pipeline.key, &pipeline.shaders, blob);
             if call.parsed().feedback.is_some() {
-                cache.blobs.note(blob);
+                cache.pending_blobs.note(blob);
             }
         }
         ProgramCache::Null | ProgramCache::Unknown(_) => {}

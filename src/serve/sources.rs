@@ -8,7 +8,7 @@ use ash::vk;
 use super::call::{Answer, Call};
 use super::counts::count_result;
 use super::create_info::CreateInfo;
-use super::driver::Nothing;
+use super::driver::DriverMiss;
 use super::order::{Order, Source, order};
 use super::outcome::{ArtifactOutcome, Found, Origin, Outcome, Served};
 use super::program_cache::ProgramCache;
@@ -20,10 +20,10 @@ use super::{
 };
 use crate::recipe::chain::Arena;
 use crate::state::device::Device;
+use crate::steps::Steps;
 use crate::trace::spans;
-use crate::tried::Tried;
 use vkstash_model::counters::Count;
-use vkstash_model::tried::{Asked, Got, Said, Why};
+use vkstash_model::steps::{CreationResult, OrderReason, StepAnswer, StepSource};
 use vkstash_store::format::record::Key;
 
 /// Buffers that are reused from call to call.
@@ -87,7 +87,7 @@ unsafe fn serve_described<I: CreateInfo>(
     Buffers { recipe, artifact }: &mut Buffers,
 ) -> Answer {
     let device = call.device;
-    let mut tried = Tried::begin();
+    let mut steps = Steps::begin();
     // SAFETY: the call's create info is valid (the caller's contract).
     let described = match unsafe { DescribedPipeline::of(device, call.creation, recipe) } {
         Ok(described) => described,
@@ -96,7 +96,7 @@ unsafe fn serve_described<I: CreateInfo>(
     };
     // SAFETY: the create info could be captured. The request holds it, or a copy that differs only as it must.
     let answer = unsafe {
-        modules::with_request(call, &described, |request| ask_in_order(request, artifact, &mut tried))
+        modules::with_request(call, &described, |request| ask_in_order(request, artifact, &mut steps))
     };
     if call.parsed().is_library() && answer.result == vk::Result::SUCCESS {
         device.objects.libraries.insert(answer.pipeline, Ok(described.library()));
@@ -105,18 +105,18 @@ unsafe fn serve_described<I: CreateInfo>(
         note_refused(&described.key, call.program_cache);
     }
     count_result(device, answer.result);
-    note_tried(device, &described.key, &tried, answer.result);
+    note_steps(device, &described.key, &steps, answer.result);
     answer
 }
 
 /// What was tried goes into the timeline of the run and into the trace.
-pub fn note_tried(device: &Device, key: &Key, tried: &Tried, result: vk::Result) {
-    let got = match result {
-        vk::Result::SUCCESS => Got::Pipeline,
-        vk::Result::PIPELINE_COMPILE_REQUIRED => Got::CompileRequired,
-        _ => Got::Error,
+pub fn note_steps(device: &Device, key: &Key, steps: &Steps, result: vk::Result) {
+    let result = match result {
+        vk::Result::SUCCESS => CreationResult::Pipeline,
+        vk::Result::PIPELINE_COMPILE_REQUIRED => CreationResult::CompileRequired,
+        _ => CreationResult::Error,
     };
-    let creation = tried.creation(key, got);
+    let creation = steps.creation(key, result);
     spans::pipeline(&creation);
     if let Some(stored) = device.stored() {
         stored.stash.note_creation(creation);
@@ -130,7 +130,7 @@ pub fn note_tried(device: &Device, key: &Key, tried: &Tried, result: vk::Result)
 unsafe fn ask_in_order<I: CreateInfo>(
     request: &Request<'_, I>,
     buffer: &mut Vec<u8>,
-    tried: &mut Tried,
+    steps: &mut Steps,
 ) -> Answer {
     let call = &request.call;
     let parsed = call.parsed();
@@ -140,9 +140,9 @@ unsafe fn ask_in_order<I: CreateInfo>(
     // SAFETY: the request's create info is valid, and stays so while the sources are asked one after another.
     unsafe {
         if parsed.has_nothing_to_compile() {
-            tried.because(Why::PassedOn);
+            steps.set_reason(OrderReason::PassedOn);
             let answer = pass_on(call);
-            tried.step(Asked::Own, said(answer));
+            steps.add(StepSource::Own, step_answer(answer));
             // Recipes of links name it. One that RADV may crash with is left to the program.
             let named = parsed.is_library() && !parsed.joins_retained();
             if named && answer.result == vk::Result::SUCCESS {
@@ -151,26 +151,26 @@ unsafe fn ask_in_order<I: CreateInfo>(
             return answer;
         }
         if parsed.joins_retained() {
-            tried.because(Why::PassedOn);
-            return go_untouched(request, false, tried);
+            steps.set_reason(OrderReason::PassedOn);
+            return go_untouched(request, false, steps);
         }
-        match without_compiling(request, false, buffer, tried) {
+        match without_compiling(request, false, buffer, steps) {
             Outcome::Served(served) => {
                 served.count(call.device, parsed.naming.lacks_code);
                 driver_hits::note_found(request, &served);
                 served.answer
             }
-            Outcome::GoUntouched { recorded } => go_untouched(request, recorded, tried),
+            Outcome::GoUntouched { recorded } => go_untouched(request, recorded, steps),
             Outcome::Missed { artifact, driver_has_nothing } => {
                 let (source, answer) = if call.names_code_of_the_layers() {
                     let compiled = compile_stored::compile_stored(request, artifact);
-                    (Asked::Compile, compiled.unwrap_or_else(|| refuse(parsed)))
+                    (StepSource::Compile, compiled.unwrap_or_else(|| refuse(parsed)))
                 } else if parsed.fails_on_compile_required() {
-                    (Asked::Own, driver::ask_for_the_program(request, artifact, driver_has_nothing))
+                    (StepSource::Own, driver::ask_for_the_program(request, artifact, driver_has_nothing))
                 } else {
-                    (Asked::Compile, compile::compile(request, artifact))
+                    (StepSource::Compile, compile::compile(request, artifact))
                 };
-                tried.step(source, said(answer));
+                steps.add(source, step_answer(answer));
                 answer
             }
         }
@@ -185,64 +185,66 @@ pub unsafe fn without_compiling<'a, I: CreateInfo>(
     request: &Request<'a, I>,
     parked_alone: bool,
     buffer: &mut Vec<u8>,
-    tried: &mut Tried,
+    steps: &mut Steps,
 ) -> Outcome<'a> {
     let facts = facts::of(request, parked_alone);
-    let Order { why, sources } = order(&facts);
-    tried.because(why);
+    let Order { reason, sources } = order(&facts);
+    steps.set_reason(reason);
     let mut artifact = ArtifactOutcome::NotOffered;
-    let mut driver_says = None;
+    let mut driver_miss = None;
     for source in sources {
         // SAFETY: each source reads the request's create info, which is valid, and returns before the next is asked.
         let served = unsafe {
             match source {
                 Source::Parked => parked::take(request),
-                Source::Driver => driver::ask(request).map_err(|nothing| driver_says = Some(nothing)).ok(),
+                Source::Driver => driver::ask(request).map_err(|miss| driver_miss = Some(miss)).ok(),
                 Source::Stash => artifact::serve(request, buffer).map_err(|outcome| artifact = outcome).ok(),
-                Source::Companion if driver_says == Some(Nothing::Error) => None,
+                Source::Companion if driver_miss == Some(DriverMiss::Error) => None,
                 Source::Companion => companion::ask(request),
             }
         };
-        let said = match (&served, source) {
-            (Some(Served { origin: Origin::Driver { from: Found::OnDisk, .. }, .. }), _) => Said::HadOnDisk,
-            (Some(_), _) => Said::Had,
-            (None, Source::Driver) => driver_says.map_or(Said::NotAsked, Nothing::said),
-            (None, Source::Stash) => artifact.said(),
-            (None, Source::Parked | Source::Companion) => Said::Nothing,
+        let answer = match (&served, source) {
+            (Some(Served { origin: Origin::Driver { from: Found::OnDisk, .. }, .. }), _) => {
+                StepAnswer::HadOnDisk
+            }
+            (Some(_), _) => StepAnswer::Had,
+            (None, Source::Driver) => driver_miss.map_or(StepAnswer::NotAsked, DriverMiss::step_answer),
+            (None, Source::Stash) => artifact.step_answer(),
+            (None, Source::Parked | Source::Companion) => StepAnswer::Nothing,
         };
-        tried.step(source.asked(), said);
+        steps.add(source.step_source(), answer);
         if let Some(served) = served {
             return Outcome::Served(served);
         }
     }
-    if facts.has_failed || driver_says == Some(Nothing::Error) {
+    if facts.has_failed || driver_miss == Some(DriverMiss::Error) {
         return Outcome::GoUntouched { recorded: facts.has_failed };
     }
-    Outcome::Missed { artifact, driver_has_nothing: driver_says == Some(Nothing::NotThere) }
+    Outcome::Missed { artifact, driver_has_nothing: driver_miss == Some(DriverMiss::NotThere) }
 }
 
 /// The driver answers this call with an error, or nothing of a cache may stand in: it gets the program's own call.
 ///
 /// # Safety
 /// The request's create info is valid.
-unsafe fn go_untouched<I: CreateInfo>(request: &Request<'_, I>, recorded: bool, tried: &mut Tried) -> Answer {
+unsafe fn go_untouched<I: CreateInfo>(request: &Request<'_, I>, recorded: bool, steps: &mut Steps) -> Answer {
     // SAFETY: the request's create info is valid, and its feedback structure may be written.
     unsafe {
         let answer = match request.call.names_code_of_the_layers() {
             true => refuse(request.call.parsed()),
             false => compile::untouched(request, recorded),
         };
-        tried.step(Asked::Own, said(answer));
+        steps.add(StepSource::Own, step_answer(answer));
         answer
     }
 }
 
 /// What the program's own call, or the compile, has come to.
-fn said(answer: Answer) -> Said {
+fn step_answer(answer: Answer) -> StepAnswer {
     match answer.result {
-        vk::Result::SUCCESS => Said::Had,
-        vk::Result::PIPELINE_COMPILE_REQUIRED => Said::Forbidden,
-        _ => Said::Error,
+        vk::Result::SUCCESS => StepAnswer::Had,
+        vk::Result::PIPELINE_COMPILE_REQUIRED => StepAnswer::Forbidden,
+        _ => StepAnswer::Error,
     }
 }
 
@@ -251,7 +253,8 @@ fn said(answer: Answer) -> Said {
 /// # Safety
 /// As [`serve`].
 unsafe fn pass_on<I: CreateInfo>(call: &Call<'_, I>) -> Answer {
-    // The driver compiles nothing, so there is nothing that the driver's cache behind NULL would have of it.
+    // The call compiles nothing. Where the program passes VK_NULL_HANDLE, the cache that the driver has for such calls
+    // gets nothing either, so only a cache of the program's is marked.
     if let ProgramCache::Known { cache, .. } = call.program_cache {
         cache.mark_filled();
     }

@@ -13,32 +13,32 @@ static COMPILED: Budget = Budget::new(bounded(128 << 20, 12 << 20));
 static COMPANIONS: Budget = Budget::new(bounded(128 << 20, 12 << 20));
 
 /// Bytes for which there was room; the room is given back with them.
-pub struct Kept {
+pub struct BudgetedBytes {
     bytes: Vec<u8>,
     _room: Taken,
 }
 
-impl Kept {
+impl BudgetedBytes {
     /// Keeps an answer, or gives it back where there is no room.
-    pub fn answer(bytes: Vec<u8>) -> Result<Kept, Vec<u8>> {
-        Kept::within(&ANSWERS, bytes)
+    pub fn answer(bytes: Vec<u8>) -> Result<BudgetedBytes, Vec<u8>> {
+        BudgetedBytes::within(&ANSWERS, bytes)
     }
 
     /// Copies what was compiled, unless there is no room.
-    pub fn compiled(bytes: &[u8]) -> Option<Kept> {
+    pub fn compiled(bytes: &[u8]) -> Option<BudgetedBytes> {
         let room = COMPILED.take(bytes.len())?;
-        copied(bytes).map(|bytes| Kept { bytes, _room: room })
+        copied(bytes).map(|bytes| BudgetedBytes { bytes, _room: room })
     }
 
-    fn within(budget: &'static Budget, bytes: Vec<u8>) -> Result<Kept, Vec<u8>> {
+    fn within(budget: &'static Budget, bytes: Vec<u8>) -> Result<BudgetedBytes, Vec<u8>> {
         match budget.take(bytes.len()) {
-            Some(room) => Ok(Kept { bytes, _room: room }),
+            Some(room) => Ok(BudgetedBytes { bytes, _room: room }),
             None => Err(bytes),
         }
     }
 }
 
-impl Deref for Kept {
+impl Deref for BudgetedBytes {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
@@ -63,11 +63,11 @@ mod tests {
     #[test]
     fn no_more_is_kept_than_there_is_room_for() {
         static SMALL: Budget = Budget::new(10);
-        let first = Kept::within(&SMALL, vec![1; 6]);
+        let first = BudgetedBytes::within(&SMALL, vec![1; 6]);
         assert!(first.is_ok());
-        assert_eq!(Kept::within(&SMALL, vec![2; 5]).err(), Some(vec![2; 5]));
-        assert!(Kept::within(&SMALL, vec![3; 4]).is_ok(), "given back at once");
+        assert_eq!(BudgetedBytes::within(&SMALL, vec![2; 5]).err(), Some(vec![2; 5]));
+        assert!(BudgetedBytes::within(&SMALL, vec![3; 4]).is_ok(), "given back at once");
         drop(first);
-        assert!(Kept::within(&SMALL, vec![4; 10]).is_ok());
+        assert!(BudgetedBytes::within(&SMALL, vec![4; 10]).is_ok());
     }
 }

@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use ash::vk::{self, Handle};
 
-use super::app_cache::AppCache;
+use super::cache_state::CacheState;
 use super::described::LibraryObject;
 use vkstash_model::shader_set::ShaderSet;
 use vkstash_store::base::util::lock;
@@ -45,7 +45,7 @@ pub struct DeferredCall {
     /// The pipelines.
     pub elements: Vec<Element>,
     /// The cache that the program passed.
-    pub program_cache: Option<Arc<AppCache>>,
+    pub program_cache: Option<Arc<CacheState>>,
     /// The program passed VK_NULL_HANDLE instead.
     pub passes_null: bool,
     /// Where the driver writes the handles; the program keeps it valid until it is told that the operation is

@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use ash::vk;
 use rustc_hash::FxBuildHasher;
 
-use super::app_cache::AppCache;
 use super::binaries::Binaries;
 use super::cache_data::CacheData;
 use super::cache_data_probe::CacheDataProbe;
+use super::cache_state::CacheState;
 use super::deferred::Operations;
 use super::described::{
     ConversionObject, EncodedObject, LibraryObject, Module, SamplerObject, SetLayoutObject,
@@ -19,6 +19,7 @@ use super::described::{
 use super::device_configuration::DeviceConfiguration;
 use super::device_stats::DeviceStats;
 use super::dispatch::DeviceTable;
+use super::driver_hits::DriverHits;
 use super::estimates::Estimates;
 use super::first_command::FirstCommand;
 use super::instance::{Instance, PhysicalDevice};
@@ -28,7 +29,6 @@ use super::pending::{DriverContents, NullCache, PendingKeys};
 use super::pipeline_class::PipelineClass;
 use super::policy::{self, CacheHabit, Policy};
 use super::process::{self, Session};
-use super::slow_hits::SlowHits;
 use super::stored::Stored;
 use super::switches::{self, CacheKinds};
 use super::width::Width;
@@ -90,7 +90,7 @@ pub struct Device {
     /// Pipelines that background work has finished.
     pub parked: Parked,
     /// What the driver had, and background work is to record.
-    pub slow_hits: SlowHits,
+    pub driver_hits: DriverHits,
     /// Driver identifiers to module identities, as far as met in this process.
     pairs: OnceLock<papaya::HashMap<NativeIdentifier, Key, FxBuildHasher>>,
     stats: Arc<DeviceStats>,
@@ -131,7 +131,7 @@ pub struct ObjectsOfDevice {
 /// The program's pipeline caches, and what is known of them and kept beside them.
 pub struct CachesOfDevice {
     /// Caches that the program has created.
-    pub of_program: Objects<AppCache>,
+    pub of_program: Objects<CacheState>,
     /// What is known of calls that pass VK_NULL_HANDLE as the cache.
     pub null: NullCache,
     /// Live companions, of the program's caches and of VK_NULL_HANDLE.
@@ -215,7 +215,7 @@ impl Device {
             estimates: OnceLock::new(),
             first_command: FirstCommand::default(),
             parked: Parked::default(),
-            slow_hits: SlowHits::default(),
+            driver_hits: DriverHits::default(),
             pairs: OnceLock::new(),
             stats,
             instance,

@@ -40,8 +40,8 @@ impl Estimates {
         Estimates { companion, no_cache, fresh, shared, loaded }
     }
 
-    fn parse(record: &[u8]) -> Option<Vec<Kept>> {
-        let kept: Option<Vec<Kept>> = record.chunks(KEPT_ONE).map(Kept::parse).collect();
+    fn parse(record: &[u8]) -> Option<Vec<EstimateRecord>> {
+        let kept: Option<Vec<EstimateRecord>> = record.chunks(KEPT_ONE).map(EstimateRecord::parse).collect();
         kept.filter(|_| record.len() == KEPT)
     }
 
@@ -64,17 +64,19 @@ impl Estimates {
 
 /// What is kept of an estimate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Kept {
+struct EstimateRecord {
     is_worth_asking: bool,
     vain_us: u32,
 }
 
-impl Kept {
-    fn parse(bytes: &[u8]) -> Option<Kept> {
+impl EstimateRecord {
+    fn parse(bytes: &[u8]) -> Option<EstimateRecord> {
         let (&is_worth_asking, rest) = bytes.split_first()?;
         let vain_us = rest.strip_prefix(&[0, 0, 0])?.try_into().ok()?;
-        (is_worth_asking <= 1)
-            .then(|| Kept { is_worth_asking: is_worth_asking == 1, vain_us: u32::from_le_bytes(vain_us) })
+        (is_worth_asking <= 1).then(|| EstimateRecord {
+            is_worth_asking: is_worth_asking == 1,
+            vain_us: u32::from_le_bytes(vain_us),
+        })
     }
 
     fn encode(self) -> [u8; KEPT_ONE] {
@@ -112,10 +114,10 @@ fn clamped(micros: u32, seed_us: u32) -> u32 {
 }
 
 impl Estimate {
-    fn new(seed: Duration, kept: Option<Kept>) -> Estimate {
+    fn new(seed: Duration, kept: Option<EstimateRecord>) -> Estimate {
         let seed_us = seed.as_micros().min(u128::from(u32::MAX / 4)) as u32;
-        let seeds = Kept { is_worth_asking: true, vain_us: seed_us };
-        let Kept { is_worth_asking, vain_us } = kept.unwrap_or(seeds);
+        let seeds = EstimateRecord { is_worth_asking: true, vain_us: seed_us };
+        let EstimateRecord { is_worth_asking, vain_us } = kept.unwrap_or(seeds);
         let vain_us = clamped(vain_us, seed_us);
         Estimate {
             score: AtomicI32::new(if is_worth_asking { MOST } else { 1 }),
@@ -127,8 +129,8 @@ impl Estimate {
         }
     }
 
-    fn kept(&self) -> Kept {
-        Kept {
+    fn kept(&self) -> EstimateRecord {
+        EstimateRecord {
             is_worth_asking: self.is_kept_as_worth_it.load(Ordering::Relaxed),
             vain_us: self.vain_us.load(Ordering::Relaxed),
         }
@@ -289,6 +291,6 @@ mod tests {
         }
         let absurd = [0, 0, 0, 0, 255, 255, 255, 255].repeat(5);
         let kept = of(vk::DriverId::MESA_RADV, Some(&absurd)).shared.kept();
-        assert_eq!(kept, Kept { is_worth_asking: false, vain_us: 3200 });
+        assert_eq!(kept, EstimateRecord { is_worth_asking: false, vain_us: 3200 });
     }
 }

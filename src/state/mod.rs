@@ -8,10 +8,10 @@
 //! - [`parked`] pipelines that were finished before the program asks for them; [`plan`] which ones, in which order
 //! - [`objects`] live objects by handle; [`described`] modules, layouts, render passes and samplers, described when
 //!   they were created
-//! - [`app_cache`] the program's pipeline caches
-//! - [`pending`] what was made beside them, or beside VK_NULL_HANDLE
-//! - [`estimates`] what asking the sources of pipelines has brought; [`slow_hits`] what the driver had, to be recorded
-//! - [`blobs`] their pending artifacts, told by their bytes
+//! - [`cache_state`] what is known of each pipeline cache of the program
+//! - [`pending`] what was made beside them, or beside VK_NULL_HANDLE; [`blob_digests`] tells which of it is equal
+//! - [`estimates`] what asking the sources of pipelines has brought; [`driver_hits`] pipelines that the driver had,
+//!   which wait to be recorded
 //! - [`budget`] what may be kept for them
 //! - [`device_configuration`] how a device was created, and what of it changes code;
 //!   [`application`] what the program says of itself
@@ -26,13 +26,13 @@
 //! - [`stored`] the parts of the stash that a device works with
 //! - [`process`] the stash that the devices of a process share; [`run_report`] the report of its run
 
-pub mod app_cache;
 pub mod application;
 pub mod binaries;
-pub mod blobs;
+pub mod blob_digests;
 pub mod budget;
 pub mod cache_data;
 pub mod cache_data_probe;
+pub mod cache_state;
 pub mod deferred;
 pub mod described;
 pub mod device;
@@ -41,6 +41,7 @@ pub mod device_stats;
 pub mod pending;
 
 pub mod dispatch;
+pub mod driver_hits;
 pub mod estimates;
 pub mod first_command;
 mod identifiers;
@@ -54,7 +55,6 @@ pub mod plan;
 pub mod policy;
 pub mod process;
 mod run_report;
-pub mod slow_hits;
 pub mod stored;
 pub mod support;
 pub mod switches;

@@ -1,4 +1,5 @@
-//! Pipelines that background work has finished before the program asks for them.
+//! Parked pipelines, the state: pipelines that background work (background/park.rs) has finished before the program
+//! asks for them, until a call takes them (serve/parked.rs).
 //!
 //! Each is handed over once: whoever takes its entry out of the map owns it. A look-up takes no lock that threads
 //! share; the lock of an entry is for the worker that is making it and the one thread that waits for that.
@@ -86,7 +87,7 @@ pub struct Parked {
     /// What is made, once that is known, and once everything that was put off is read.
     plan: OnceLock<Plan>,
     whole_plan: OnceLock<Plan>,
-    /// Whether workers will make pipelines: [`NO_WORK`], a plan is [`EXPECTED`], or it is known and [`SETTLED`].
+    /// Whether workers will make pipelines: an [`Outlook`].
     outlook: AtomicU8,
     /// What was asked for while a plan, or a whole one, is expected.
     asked: Mutex<Vec<Key>>,
@@ -106,12 +107,27 @@ pub struct Parked {
     closed: AtomicBool,
 }
 
-/// No pipeline is made ahead on this device.
-const NO_WORK: u8 = 0;
-/// A plan may follow, or a whole one.
-const EXPECTED: u8 = 1;
-/// The plan that there is stays the last one.
-const SETTLED: u8 = 2;
+/// Whether workers will make pipelines on this device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+enum Outlook {
+    /// No pipeline is made ahead. A new device begins with this.
+    NoWork = 0,
+    /// A plan may follow, or a whole one.
+    PlanExpected = 1,
+    /// The plan that there is stays the last one.
+    Settled = 2,
+}
+
+impl From<u8> for Outlook {
+    fn from(stored: u8) -> Outlook {
+        match stored {
+            1 => Outlook::PlanExpected,
+            2 => Outlook::Settled,
+            _ => Outlook::NoWork,
+        }
+    }
+}
 
 /// The calls that may get a pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,6 +159,14 @@ impl Parked {
     /// Whether requests have to be looked up before the driver is asked: something waits, or is made next.
     pub fn is_in_use(&self) -> bool {
         !self.is_empty() || self.plan().is_some_and(Plan::has_more)
+    }
+
+    fn outlook(&self) -> Outlook {
+        self.outlook.load(Ordering::Relaxed).into()
+    }
+
+    fn set_outlook(&self, outlook: Outlook) {
+        self.outlook.store(outlook as u8, Ordering::Relaxed);
     }
 
     fn is_empty(&self) -> bool {
@@ -186,7 +210,7 @@ impl Parked {
         // A device has one plan of each kind, so this is set once.
         let _ = place.set(plan);
         if is_whole {
-            self.outlook.store(SETTLED, Ordering::Relaxed);
+            self.set_outlook(Outlook::Settled);
             *asked = Vec::new();
         }
         self.replanned.store(true, Ordering::SeqCst);
@@ -194,13 +218,13 @@ impl Parked {
 
     /// Background work will look for a plan.
     pub fn expect_plan(&self) {
-        self.outlook.store(EXPECTED, Ordering::Relaxed);
+        self.set_outlook(Outlook::PlanExpected);
     }
 
     /// Notes that the plan that there is stays the last one.
     pub fn expect_no_plan(&self, counters: &Counters) {
         let mut asked = lock(&self.asked);
-        self.outlook.store(SETTLED, Ordering::Relaxed);
+        self.set_outlook(Outlook::Settled);
         if self.plan().is_none() {
             counters.add(Count::NotPlanned, asked.len() as u64);
         }
@@ -210,7 +234,7 @@ impl Parked {
     /// Nothing is made ahead on this device, or nothing more.
     pub fn expect_no_work(&self) {
         let mut asked = lock(&self.asked);
-        self.outlook.store(NO_WORK, Ordering::Relaxed);
+        self.set_outlook(Outlook::NoWork);
         *asked = Vec::new();
     }
 
@@ -219,7 +243,7 @@ impl Parked {
     fn note_for_later(&self, key: &Key) -> bool {
         let mut asked = lock(&self.asked);
         // The plan may have come meanwhile.
-        let is_expected = self.outlook.load(Ordering::Relaxed) == EXPECTED;
+        let is_expected = self.outlook() == Outlook::PlanExpected;
         if is_expected && asked.len() < Plan::MOST && asked.try_reserve(1).is_ok() {
             asked.push(*key);
             return self.plan().is_none();
@@ -300,13 +324,13 @@ impl Parked {
     /// The program asks for this pipeline while nothing waits, or could not take what does.
     pub fn note_request(&self, key: &Key, counters: &Counters) {
         if let Some(met) = self.meet(key, counters) {
-            self.count_unready(met, self.outlook.load(Ordering::Relaxed) == EXPECTED, counters);
+            self.count_unready(met, self.outlook() == Outlook::PlanExpected, counters);
         }
     }
 
     /// The program asks for a pipeline that nothing can be ready for, because it passes an allocator.
     pub fn note_request_with_allocator(&self, counters: &Counters) {
-        if self.outlook.load(Ordering::Relaxed) != NO_WORK {
+        if self.outlook() != Outlook::NoWork {
             counters.count(Count::OwnAllocator);
         }
     }
@@ -314,12 +338,12 @@ impl Parked {
     /// A request. Wakes a worker once in many requests, and only if the program goes on with the plan: for one that
     /// asks for the same few pipelines again, workers would make and destroy the rest for ever. None: there is no plan.
     fn meet(&self, key: &Key, counters: &Counters) -> Option<PlanState> {
-        let outlook = self.outlook.load(Ordering::Relaxed);
-        if outlook == EXPECTED && self.note_for_later(key) {
+        let outlook = self.outlook();
+        if outlook == Outlook::PlanExpected && self.note_for_later(key) {
             return None;
         }
         let Some(plan) = self.plan() else {
-            if outlook == SETTLED {
+            if outlook == Outlook::Settled {
                 counters.count(Count::NotPlanned);
             }
             return None;
@@ -358,7 +382,7 @@ impl Parked {
         let taken = entry.and_then(|entry| self.wait(&entry));
         if let (Some(met), None) = (met, taken) {
             let met = if is_in_the_making { PlanState::NotMade } else { met };
-            self.count_unready(met, self.outlook.load(Ordering::Relaxed) == EXPECTED, counters);
+            self.count_unready(met, self.outlook() == Outlook::PlanExpected, counters);
         }
         taken
     }

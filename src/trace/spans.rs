@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::file::{Event, TraceFile, now};
 use crate::config::OfProcess;
 use crate::log;
-use vkstash_model::tried::{self, Why};
+use vkstash_model::steps::{self, OrderReason};
 use vkstash_store::reports::timeline::{Creation, Step};
 
 /// Shorter creation calls are not written.
@@ -78,9 +78,9 @@ pub fn pipeline(creation: &Creation) {
 
 #[cold]
 fn write_pipeline(file: &TraceFile, creation: &Creation) {
-    let step = |step: &Step| format!("{} {:?}", tried::words(step), tried::duration(step.tenths));
+    let step = |step: &Step| format!("{} {:?}", steps::words(step), steps::duration(step.tenths));
     let steps: Vec<String> = creation.steps().iter().map(step).collect();
-    let name = creation.steps().last().map_or_else(String::new, tried::words);
+    let name = creation.steps().last().map_or_else(String::new, steps::words);
     let key = creation.key.iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
         text
@@ -88,8 +88,8 @@ fn write_pipeline(file: &TraceFile, creation: &Creation) {
     let mut event = Event::new(&name, "pipeline");
     event.tell_text("key", &key);
     event.tell_text("tried", &steps.join(", "));
-    event.tell_text("why", Why::word(creation.why));
-    let took = tried::duration(creation.tenths);
+    event.tell_text("why", OrderReason::word(creation.reason));
+    let took = steps::duration(creation.tenths);
     file.write(&event, now().saturating_sub(took), took);
 }
 

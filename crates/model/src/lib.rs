@@ -11,7 +11,7 @@
 //! - [`structures`] the one table of pNext structures: hashed, ignored, or a reason to bypass
 //! - [`registry`] structures as the registry describes them, generated; [`newer`] those that the bindings do not have
 //!   and that are read
-//! - [`counters`] what is counted; [`tried`] what was tried for a pipeline
+//! - [`counters`] what is counted; [`steps`] what was tried for a pipeline
 //! - [`variables`] the environment's names, and what layer and tool both read of it; [`driver_caches`] which drivers
 //!   keep what they compile
 
@@ -26,6 +26,6 @@ pub mod payload;
 pub mod recipe;
 pub mod registry;
 pub mod shader_set;
+pub mod steps;
 pub mod structures;
-pub mod tried;
 pub mod variables;

@@ -111,8 +111,11 @@ pub enum Failure<'a> {
     NotRecorded(u8),
     /// The driver has refused the artifacts that devices with other features have of the key.
     SiblingsRefused,
-    /// The pipeline has killed a worker of `prewarm`, or this version does not know the record's content.
-    Harmful,
+    /// A worker of `vkstash prewarm` died while the driver compiled the pipeline, or that took too long or too much
+    /// memory: workers leave the key alone.
+    PrewarmQuarantine,
+    /// This version does not know the record's content, which may say as much.
+    Unknown,
 }
 
 impl Failure<'_> {
@@ -124,13 +127,14 @@ impl Failure<'_> {
             [REFUSED_TO_WORKERS, count, artifact @ ..] => Failure::RefusedToWorkers(*count, artifact),
             [NOT_RECORDED, count] => Failure::NotRecorded(*count),
             [SIBLINGS_REFUSED] => Failure::SiblingsRefused,
-            _ => Failure::Harmful,
+            [2..=4] => Failure::PrewarmQuarantine,
+            _ => Failure::Unknown,
         }
     }
 
-    /// Whether workers leave the key alone: a driver fails with it, or a process has died of it.
+    /// Whether workers leave the key alone: a driver fails with it, a worker has died of it, or nothing is known.
     pub fn is_grave(self) -> bool {
-        matches!(self, Failure::Error | Failure::Harmful)
+        matches!(self, Failure::Error | Failure::PrewarmQuarantine | Failure::Unknown)
     }
 }
 

@@ -15,7 +15,7 @@ use crate::session::existing;
 
 /// One cache in the stash.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kept {
+pub struct StoredCache {
     /// What the names of its files begin with.
     pub base: String,
     /// What its files take on the disk.
@@ -27,19 +27,19 @@ pub struct Kept {
 }
 
 /// The caches of an application, the one that was used first coming first. Creates nothing.
-pub fn list(place: &Place) -> Result<Vec<Kept>, Error> {
+pub fn list(place: &Place) -> Result<Vec<StoredCache>, Error> {
     let Some(folder) = existing(place)? else { return Ok(Vec::new()) };
-    let mut all: Vec<Kept> = folder
+    let mut all: Vec<StoredCache> = folder
         .names(names::INDEX)?
         .iter()
         .filter_map(|name| name.strip_suffix(names::INDEX))
-        .filter_map(|base| kept(&folder, base))
+        .filter_map(|base| stored(&folder, base))
         .collect();
     sort::by(&mut all, |one, other| (one.last_use, &one.base).cmp(&(other.last_use, &other.base)));
     Ok(all)
 }
 
-fn kept(folder: &Folder, base: &str) -> Option<Kept> {
+fn stored(folder: &Folder, base: &str) -> Option<StoredCache> {
     let is_driver_versioned = control::is_base(base)?;
     let Names { index, values, lock, .. } = Names::of(base);
     let stats: Vec<_> =
@@ -48,7 +48,7 @@ fn kept(folder: &Folder, base: &str) -> Option<Kept> {
     let bytes = stats.iter().map(|stat| u64::try_from(stat.st_blocks).unwrap_or(0) * 512).sum();
     let modified = stats.iter().map(|stat| u64::try_from(stat.st_mtime).unwrap_or(0)).max()?;
     let last_use = SystemTime::UNIX_EPOCH + Duration::from_secs(modified);
-    Some(Kept { base: base.to_owned(), bytes, last_use, is_driver_versioned })
+    Some(StoredCache { base: base.to_owned(), bytes, last_use, is_driver_versioned })
 }
 
 /// Deletes a cache that nobody has open. False: a process has it open.

@@ -9,7 +9,7 @@ use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 use crate::choice::{ChoiceError, choose};
 use crate::cli::BackgroundArgs;
 use crate::config::edit::{self, Change, EditError};
-use crate::kept::{self, Source};
+use crate::in_force::{self, Source};
 use crate::output;
 use crate::root;
 use crate::units::plain;
@@ -57,7 +57,7 @@ pub(crate) fn main(args: &BackgroundArgs) -> Result<(), BackgroundError> {
         let (mode, source) = mode(&all, &own);
         lines.push(row(settings::BACKGROUND, mode.name(), source));
     }
-    kept::say_ignored(&mut lines, &read);
+    in_force::say_ignored(&mut lines, &read);
     let mut text = lines.join("\n");
     text.push('\n');
     Ok(output::print(&text)?)

@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use crate::cli::{BaseAction, BaseArgs, BaseBuildArgs, BaseChangeArgs, BaseListArgs};
 use crate::config::edit::{self, Change, EditError};
 use crate::export::{ExportError, chosen_parts};
-use crate::kept;
+use crate::in_force;
 use crate::output;
 use crate::root;
 use crate::units::{counted, plain, size};
@@ -85,7 +85,7 @@ fn list(args: &BaseListArgs) -> Result<(), BaseError> {
     if bases.is_empty() {
         lines.push("no bases are set".to_owned());
     }
-    kept::say_ignored(&mut lines, &read);
+    in_force::say_ignored(&mut lines, &read);
     output::print(&(lines.join("\n") + "\n")).map_err(BaseError::Print)
 }
 

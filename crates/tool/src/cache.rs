@@ -14,7 +14,7 @@ use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 use crate::choice::{ChoiceError, choose};
 use crate::cli::{CacheAction, CacheArgs};
 use crate::config::edit::{self, Change, EditError};
-use crate::kept::{self, Source};
+use crate::in_force::{self, Source};
 use crate::output::{self, Printer};
 use crate::root;
 use crate::units::{counted, plain, size};
@@ -116,7 +116,7 @@ fn show(
             describe(&mut lines, name, in_force(&all, &own));
         }
     }
-    kept::say_ignored(&mut lines, &read);
+    in_force::say_ignored(&mut lines, &read);
     Ok(output::print(&(lines.join("\n") + "\n"))?)
 }
 

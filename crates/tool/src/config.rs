@@ -18,14 +18,13 @@ use vkstash_store::format::refusal::OpenError;
 use vkstash_store::settings::file::{Complaint, Wrong};
 use vkstash_store::settings::places::{Configuration, is_of};
 use vkstash_store::settings::{
-    self, APPLICATION_LIMIT, APPLICATION_NAMES, BACKGROUND, BASES, BackgroundMode, CacheKinds,
-    DEVELOPER_MODE, DEVICE_AGE, DISABLED_CACHES, FREE_SPACE, LIMIT, MODULES, NAMES, Settings,
+    self, APPLICATION_NAMES, BACKGROUND, BASES, BackgroundMode, CacheKinds, DEVELOPER_MODE, NAMES, Settings,
 };
 use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 
 use crate::choice::{ChoiceError, choose};
 use crate::cli::{ConfigAction, ConfigArgs};
-use crate::kept;
+use crate::in_force;
 use crate::output;
 use crate::root;
 use crate::term::screen;
@@ -234,7 +233,7 @@ fn default_of(name: &str, root: &Path) -> String {
     let defaults = Settings {
         limit: Some(total_bytes),
         application_limit: Some(u64::MAX),
-        free_space: Some(kept::limits(root, &Settings::default()).free_space_floor),
+        free_space: Some(in_force::limits(root, &Settings::default()).free_space_floor),
         device_age_ms: Some(device_age),
         modules: Some(module_policy),
         background: Some(BackgroundMode::default()),

@@ -6,13 +6,15 @@ use std::path::Path;
 use vkstash_store::bounds::{Limits, ModulePolicy};
 use vkstash_store::format::refusal::OpenError;
 use vkstash_store::settings;
-use vkstash_store::settings::{Settings, SettingsError};
+use vkstash_store::settings::Settings;
+use vkstash_store::settings::places::Configuration;
 use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 
 use crate::choice::{ChoiceError, choose};
 use crate::cli::KeepArgs;
+use crate::config::edit::{self, Change, EditError};
 use crate::confirm::{Confirmed, confirm};
-use crate::kept::{self, Source};
+use crate::in_force::{self, Source};
 use crate::output;
 use crate::root;
 use crate::units::{counted, plain, size};
@@ -51,7 +53,7 @@ pub(crate) fn main(args: &KeepArgs) -> Result<(), KeepError> {
     for info in chosen.map_or(&applications[..], std::slice::from_ref) {
         describe_application(&mut lines, &read, info);
     }
-    kept::say_ignored(&mut lines, &read);
+    in_force::say_ignored(&mut lines, &read);
     let mut text = lines.join("\n");
     text.push('\n');
     Ok(output::print(&text)?)
@@ -90,8 +92,8 @@ const SMALL: u64 = 16 << 20;
 /// Why the next maintenance would remove something that is stored, or soon most of what is recorded. `stored`: the
 /// applications that the limit is for.
 fn loss(wanted: &Settings, root: &Path, stored: &[ApplicationInfo]) -> Option<String> {
-    let all = kept::sum(stored.iter().map(kept::bytes));
-    let largest = stored.iter().map(kept::bytes).max().unwrap_or(0);
+    let all = in_force::sum(stored.iter().map(in_force::bytes));
+    let largest = stored.iter().map(in_force::bytes).max().unwrap_or(0);
     let of_limit = |name: &str, limit: Option<u64>, stored: u64| {
         let limit = limit.filter(|&limit| limit < stored.max(SMALL))?;
         let than = match limit < stored {
@@ -101,7 +103,7 @@ fn loss(wanted: &Settings, root: &Path, stored: &[ApplicationInfo]) -> Option<St
         Some(format!("a {name} of {} is less than {than}", size(limit)))
     };
     let of_space = || {
-        let (_, free) = kept::file_system(root)?;
+        let (_, free) = in_force::file_system(root)?;
         let floor = wanted.free_space.filter(|&floor| floor > free)?;
         Some(format!(
             "only {} are free, less than {}: maintenance makes room, and nothing is stored",
@@ -115,15 +117,15 @@ fn loss(wanted: &Settings, root: &Path, stored: &[ApplicationInfo]) -> Option<St
 }
 
 fn describe_root(lines: &mut Vec<String>, root: &Path, settings: &Settings, found: &[ApplicationInfo]) {
-    let limits = kept::limits(root, settings);
-    let bytes = kept::sum(found.iter().map(kept::bytes));
+    let limits = in_force::limits(root, settings);
+    let bytes = in_force::sum(found.iter().map(in_force::bytes));
     lines.push(format!(
         "{}: {}",
         plain(&root.to_string_lossy()),
-        kept::used(bytes, Some(limits.total_bytes))
+        in_force::used(bytes, Some(limits.total_bytes))
     ));
     let set = |set: bool| if set { Source::Settings } else { Source::Default };
-    let free = kept::file_system(root).map(|(_, free)| format!("; {} free now", size(free)));
+    let free = in_force::file_system(root).map(|(_, free)| format!("; {} free now", size(free)));
     let mut row = |name: &str, value: String, is_set: bool, note: &str| {
         lines.push(format!("  {name:<18}{value:<12}{}{note}", set(is_set).text()));
     };
@@ -133,29 +135,29 @@ fn describe_root(lines: &mut Vec<String>, root: &Path, settings: &Settings, foun
     row(settings::FREE_SPACE, floor, settings.free_space.is_some(), &free.unwrap_or_default());
     row(settings::DEVICE_AGE, age(&limits), settings.device_age_ms.is_some(), "");
     row(settings::MODULES, policy(limits.module_policy), settings.modules.is_some(), "");
-    lines.push(modules_now(kept::sum(found.iter().map(kept::module_bytes)), bytes));
+    lines.push(modules_now(in_force::sum(found.iter().map(in_force::module_bytes)), bytes));
 }
 
 fn describe_application(lines: &mut Vec<String>, read: &Configuration, info: &ApplicationInfo) {
     let (all, own) = (read.all(), read.of(&info.folder));
-    let limit = kept::application_limit(&all, &own);
-    let modules = kept::module_policy(&all, &own);
+    let limit = in_force::application_limit(&all, &own);
+    let modules = in_force::module_policy(&all, &own);
     if !lines.is_empty() {
         lines.push(String::new());
     }
-    let bytes = kept::bytes(info);
+    let bytes = in_force::bytes(info);
     lines.push(format!(
         "{} ({}): {}",
         plain(&info.display),
         plain(&info.folder),
-        kept::used(bytes, limit.value)
+        in_force::used(bytes, limit.value)
     ));
     let mut row = |name: &str, value: String, source: Source| {
         lines.push(format!("  {name:<18}{value:<12}{}", source.text()));
     };
     row(settings::LIMIT, self::limit(limit.value), limit.source);
     row(settings::MODULES, policy(modules.value), modules.source);
-    lines.push(modules_now(kept::module_bytes(info), bytes));
+    lines.push(modules_now(in_force::module_bytes(info), bytes));
 }
 
 fn limit(limit: Option<u64>) -> String {
@@ -179,6 +181,6 @@ fn policy(policy: ModulePolicy) -> String {
 
 fn modules_now(modules: u64, bytes: u64) -> String {
     let share =
-        kept::percent(modules, bytes).map_or(String::new(), |percent| format!(", {percent:.1} % of it"));
+        in_force::percent(modules, bytes).map_or(String::new(), |percent| format!(", {percent:.1} % of it"));
     format!("  modules take {}{share}", size(modules))
 }

@@ -9,7 +9,7 @@ use vkstash_store::format::refusal::OpenError;
 use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 
 use crate::cli::ListArgs;
-use crate::kept;
+use crate::in_force;
 use crate::output;
 use crate::root;
 use crate::term::table::{Column, Table};
@@ -56,8 +56,8 @@ impl Row {
         Row {
             name: info.display.clone(),
             folder: info.folder.clone(),
-            bytes: kept::bytes(info),
-            pipelines: kept::sum(recipes.copied()),
+            bytes: in_force::bytes(info),
+            pipelines: in_force::sum(recipes.copied()),
             runs: info.runs.runs,
             last_use_unix_ms: (info.runs.runs > 0).then_some(info.runs.until_unix_ms),
         }
@@ -85,7 +85,7 @@ pub(crate) fn main(args: &ListArgs) -> Result<(), ListError> {
         table.row([used, bytes.to_string(), pipelines.to_string(), runs.to_string(), name.clone()]);
     }
     let mut text = table.lines(screen::width());
-    let total = kept::sum(rows.iter().map(|row| row.bytes));
+    let total = in_force::sum(rows.iter().map(|row| row.bytes));
     text += &format!("{}, {}\n", counted(rows.len() as u64, "application"), size(total));
     Ok(output::print(&text)?)
 }

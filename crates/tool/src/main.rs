@@ -9,7 +9,7 @@
 //!   `export`, `import`, `base` the commands that read and change the stash; `manual` man pages and completions
 //! - `environment` what the loader of a process is told; `folder` the folder that it finds the layer in
 //! - `session_caches` the caches of sessions, for `gc`; `development` the header and the file for pkg-config;
-//!   `manifest` the layer's manifests; `kept` the limits in force, and their sources
+//!   `manifest` the layer's manifests; `in_force` the settings in force, and their sources
 //! - `driver_limits` how large the drivers' own caches may get; `choice` which application a name means; `library` the
 //!   layer library that belongs to this tool; `output` printing; `confirm` asking
 //! - `names` Vulkan's names; `tally` sums of counters; `unready` why pipelines were not ready; `units` numbers for
@@ -34,10 +34,10 @@ mod export;
 mod folder;
 mod gc;
 mod import;
+mod in_force;
 mod inspect;
 mod install;
 mod keep;
-mod kept;
 mod library;
 mod list;
 mod manifest;

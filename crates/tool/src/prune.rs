@@ -13,7 +13,7 @@ use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 use crate::choice::{ChoiceError, choose};
 use crate::cli::{ClearArgs, PruneArgs, RemovalArgs};
 use crate::confirm::{Confirmed, confirm};
-use crate::kept;
+use crate::in_force;
 use crate::output::Printer;
 use crate::root;
 use crate::session_caches::{self, Unused};
@@ -159,7 +159,7 @@ fn remove(names: &[String], before: SystemTime, args: &RemovalArgs) -> Result<()
     }
     let done = all(false)?;
     let in_use = done.iter().filter(|candidate| candidate.is_in_use()).count() as u64;
-    let bytes = kept::sum(done.iter().filter(|of| !of.is_in_use()).map(Candidate::bytes));
+    let bytes = in_force::sum(done.iter().filter(|of| !of.is_in_use()).map(Candidate::bytes));
     writeln!(out, "removed: {} of {}", size(bytes), counted(done.len() as u64 - in_use, "application"))?;
     out.flush()?;
     match (in_use, unread.len() as u64) {
@@ -186,7 +186,7 @@ fn show(candidates: &[Candidate<'_>], found: &[ApplicationInfo], out: &mut Print
         table.row([used, bytes, format!("{name}{parts}{use_now}")]);
     }
     out.write_all(table.lines(screen::width()).as_bytes())?;
-    let bytes = kept::sum(candidates.iter().map(Candidate::bytes));
+    let bytes = in_force::sum(candidates.iter().map(Candidate::bytes));
     writeln!(out, "{}, {}", counted(candidates.len() as u64, "application"), size(bytes))
 }
 

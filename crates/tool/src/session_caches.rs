@@ -5,13 +5,14 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use vkstash_sessions::description::Place;
-use vkstash_sessions::upkeep::{self, Kept};
+use vkstash_sessions::upkeep::{self, StoredCache};
 use vkstash_store::bounds::Limits;
 use vkstash_store::format::app_name::AppName;
 use vkstash_store::format::refusal::OpenError;
+use vkstash_store::settings;
 use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 
-use crate::kept;
+use crate::in_force;
 
 /// What was removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,7 +37,7 @@ struct Candidate {
     place: Place,
     /// The number of its application.
     application: usize,
-    kept: Kept,
+    kept: StoredCache,
 }
 
 /// Removes driver-versioned caches that are older than the limit of age, and then, from the one that was used longest
@@ -44,22 +45,22 @@ struct Candidate {
 pub(crate) fn clean(root: &Path) -> Result<Removed, OpenError> {
     let read = settings::read(root);
     let of_root = read.all();
-    let limits = kept::limits(root, &of_root);
+    let limits = in_force::limits(root, &of_root);
     let applications = list_applications(root)?;
     let limit_of = |info: &ApplicationInfo| {
         let own = read.of(&info.folder);
-        kept::application_limit(&of_root, &own).value.unwrap_or(u64::MAX)
+        in_force::application_limit(&of_root, &own).value.unwrap_or(u64::MAX)
     };
     let mut candidates = candidates(root, &applications);
     let mut removed = Removed::default();
     candidates.retain(|candidate| !(is_expired(candidate, &limits) && remove(candidate, &mut removed)));
 
-    let mut sizes: Vec<u64> = applications.iter().map(kept::bytes).collect();
+    let mut sizes: Vec<u64> = applications.iter().map(in_force::bytes).collect();
     candidates.iter().for_each(|candidate| sizes[candidate.application] += candidate.kept.bytes);
     let most: Vec<u64> = applications.iter().map(limit_of).collect();
     for candidate in &candidates {
         let at = candidate.application;
-        let is_over = sizes[at] > most[at] || kept::sum(sizes.iter().copied()) > limits.total_bytes;
+        let is_over = sizes[at] > most[at] || in_force::sum(sizes.iter().copied()) > limits.total_bytes;
         if is_over && remove(candidate, &mut removed) {
             sizes[at] = sizes[at].saturating_sub(candidate.kept.bytes);
         }
@@ -93,7 +94,7 @@ fn place(root: &Path, info: &ApplicationInfo) -> Place {
 }
 
 /// The caches of an application. One whose caches cannot be read has none.
-pub(crate) fn of(root: &Path, info: &ApplicationInfo) -> Vec<Kept> {
+pub(crate) fn of(root: &Path, info: &ApplicationInfo) -> Vec<StoredCache> {
     upkeep::list(&place(root, info)).unwrap_or_default()
 }
 

@@ -20,7 +20,7 @@ type Subset = vk::GraphicsPipelineLibraryFlagsEXT;
 
 /// Creates everything, destroys it, and creates it again.
 pub fn run(gpu: &Gpu, plan: &Plan, jobs: &Jobs, report: &mut Report) {
-    let mut compute: Vec<_> = jobs.compute.iter().map(Kept::new).collect();
+    let mut compute: Vec<_> = jobs.compute.iter().map(ShaderState::new).collect();
     for kept in &mut compute {
         report.pipelines += u32::from(kept.acquire(gpu, plan, report).is_some());
         kept.destroy(gpu);
@@ -39,7 +39,7 @@ pub fn run(gpu: &Gpu, plan: &Plan, jobs: &Jobs, report: &mut Report) {
 }
 
 /// The pipeline or library of one shader: created from code first, later by identifier.
-struct Kept<'a> {
+struct ShaderState<'a> {
     shader: &'a Shader,
     identifier: Option<Vec<u8>>,
     /// Whether the pipeline or library was created in an earlier run.
@@ -54,9 +54,9 @@ struct Handle {
     link_flags: u64,
 }
 
-impl<'a> Kept<'a> {
-    fn new(shader: &'a Shader) -> Kept<'a> {
-        Kept { shader, identifier: None, known: false, handle: None }
+impl<'a> ShaderState<'a> {
+    fn new(shader: &'a Shader) -> ShaderState<'a> {
+        ShaderState { shader, identifier: None, known: false, handle: None }
     }
 
     /// The existing handle; else created by identifier if it was created before; else, or if that is refused, from
@@ -132,8 +132,8 @@ struct Scene<'a> {
     gpu: &'a Gpu,
     plan: &'a Plan,
     jobs: &'a Jobs,
-    vertex: Vec<Kept<'a>>,
-    fragment: Vec<Kept<'a>>,
+    vertex: Vec<ShaderState<'a>>,
+    fragment: Vec<ShaderState<'a>>,
     vertex_input: Option<vk::Pipeline>,
     /// Fragment output libraries by format.
     output: BTreeMap<i32, Option<vk::Pipeline>>,
@@ -148,8 +148,8 @@ impl<'a> Scene<'a> {
             gpu,
             plan,
             jobs,
-            vertex: jobs.vertex.iter().map(Kept::new).collect(),
-            fragment: jobs.fragment.iter().map(Kept::new).collect(),
+            vertex: jobs.vertex.iter().map(ShaderState::new).collect(),
+            fragment: jobs.fragment.iter().map(ShaderState::new).collect(),
             vertex_input: None,
             output: BTreeMap::new(),
             linked: BTreeMap::new(),

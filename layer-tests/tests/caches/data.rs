@@ -219,7 +219,7 @@ enum Habit {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct CaseInput {
     habit: Habit,
     shader: Shader,
     initial: Vec<u8>,
@@ -227,7 +227,7 @@ struct Kept {
 
 /// Creates all groups, and answers with the data that the program would write to a file.
 fn keep(input: &Value) -> Value {
-    let Kept { habit, shader, initial } = serde_json::from_value(input.clone()).unwrap();
+    let CaseInput { habit, shader, initial } = serde_json::from_value(input.clone()).unwrap();
     let device = device(false);
     let all = device.cache(&initial);
     let group = |first| Work { first, shader, ..Work::default() };
@@ -278,7 +278,7 @@ fn keep(input: &Value) -> Value {
 
 /// How many pipelines of all groups a cache with this data holds, tried on a device without the layer.
 fn count_held(input: &Value) -> Value {
-    let Kept { shader, initial, .. } = serde_json::from_value(input.clone()).unwrap();
+    let CaseInput { shader, initial, .. } = serde_json::from_value(input.clone()).unwrap();
     let device = device(true);
     let cache = device.cache(&initial);
     let count = |first| {
@@ -303,7 +303,7 @@ fn data_of_a_served_run_warms_a_run_without_the_layer() {
             for (number, habit) in habits.into_iter().enumerate() {
                 let env = radv.clone().stash(scenario.folder().join(format!("stash-{number}")));
                 let bare = env.clone().without_layer();
-                let mut input = Kept { habit, shader, initial: Vec::new() };
+                let mut input = CaseInput { habit, shader, initial: Vec::new() };
                 if matches!(habit, Habit::Preloaded) {
                     input.initial = scenario.run_ok("keep", &bare, &input).value;
                     let half = input.initial.len() / 2;
@@ -315,7 +315,7 @@ fn data_of_a_served_run_warms_a_run_without_the_layer() {
                     if round != "cold" && !matches!(habit, Habit::Preloaded) {
                         assert_eq!(kept.reports.sum("served"), 12, "{habit:?} {counters:?}");
                     }
-                    let kept = Kept { initial: kept.value, ..input };
+                    let kept = CaseInput { initial: kept.value, ..input };
                     let held = scenario.run_ok::<usize>("hold", &bare, &kept).value;
                     assert_eq!(held, 12, "{habit:?} {shader:?} {round}: {counters:?}");
                 }
@@ -329,7 +329,7 @@ fn on_a_driver_without_cache_data_the_program_gets_the_drivers_data() {
     scenario(&[("keep", keep)], |scenario| {
         let Some(env) = scenario.on(Driver::Lavapipe) else { return };
         for habit in [Habit::OneKeyEach, Habit::Shared, Habit::PerThread, Habit::ReadMeanwhile] {
-            let input = Kept { habit, shader: Shader::Compute, initial: Vec::new() };
+            let input = CaseInput { habit, shader: Shader::Compute, initial: Vec::new() };
             let without = scenario.run_ok::<Vec<u8>>("keep", &env.clone().without_layer(), &input).value;
             for round in ["cold", "warm"] {
                 let with = scenario.run_ok::<Vec<u8>>("keep", &env, &input).value;
@@ -345,10 +345,10 @@ fn an_unwritable_stash_leaves_the_cache_data_complete() {
         let Some(env) = scenario.on(Driver::Radv) else { return };
         let env = env.file_size_limit(0);
         for habit in [Habit::OneKeyEach, Habit::Shared, Habit::Unhurried, Habit::PerThread] {
-            let input = Kept { habit, shader: Shader::Compute, initial: Vec::new() };
+            let input = CaseInput { habit, shader: Shader::Compute, initial: Vec::new() };
             let run = scenario.run_ok::<Vec<u8>>("keep", &env, &input);
             assert_eq!(run.reports.sum("served"), 0, "{:?}", run.reports.counters());
-            let kept = Kept { initial: run.value, ..input };
+            let kept = CaseInput { initial: run.value, ..input };
             let held = scenario.run_ok::<usize>("hold", &env.clone().without_layer(), &kept).value;
             assert_eq!(held, 12, "{habit:?}");
         }

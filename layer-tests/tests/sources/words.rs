@@ -11,7 +11,7 @@ use syn::visit::{self, Visit};
 const MOST_LINES: usize = 70;
 
 /// Names of types, variants and modules that say what was done and not what it is.
-const FORBIDDEN: [&str; 22] = [
+const FORBIDDEN: [&str; 35] = [
     "Passed",
     "Met",
     "Filled",
@@ -34,6 +34,19 @@ const FORBIDDEN: [&str; 22] = [
     "aside",
     "again",
     "beside",
+    "SlowHit",
+    "SlowHits",
+    "slow_hits",
+    "AppCache",
+    "app_cache",
+    "Asked",
+    "Said",
+    "Why",
+    "Got",
+    "Tried",
+    "tried",
+    "Kept",
+    "Harmful",
 ];
 
 /// A statistic of that name is part of the stable JSON form.

@@ -7,7 +7,7 @@ use crate::bounds::clock::Runs;
 use crate::bounds::eviction::Target;
 use crate::bounds::inventory::{ApplicationInventory, Inventory, Listing, Record};
 use crate::bounds::limits::Limits;
-use crate::bounds::modules::Kept;
+use crate::bounds::modules::KeptModules;
 use crate::format::record::{Key, Kind};
 
 /// Classes of what can be evicted, the least valuable first.
@@ -84,7 +84,7 @@ fn of_application(
     found: &mut Vec<Candidate>,
 ) {
     let runs = Runs::of(app, now);
-    let kept = Kept::of(app.modules.unwrap_or(limits.module_policy), app);
+    let kept = KeptModules::of(app.modules.unwrap_or(limits.module_policy), app);
     // Without a noted use there is no age.
     let aged = |last_use: u64| last_use != 0 && reference.saturating_sub(last_use) > limits.device_age;
     let abandoned = !app.current && aged(app.last_use);

@@ -12,7 +12,7 @@ use crate::disk::ops as disk;
 use crate::forks as fork;
 use crate::format::record::{CRASH_LIMIT, Key, Kind, WORKERS};
 use crate::part::crash_guard;
-use crate::part::crash_guard::{CrashGuard, InFlightSlot, TooSlow};
+use crate::part::crash_guard::{CrashGuard, Mark, TooSlow};
 use crate::part::open::Part;
 
 /// Whether a driver may have an artifact.
@@ -29,12 +29,12 @@ pub enum Admission<'a> {
 /// Marks an artifact while the driver looks at it.
 pub struct InFlight<'a> {
     part: &'a Part,
-    slot: Option<InFlightSlot<'a>>,
+    mark: Option<Mark<'a>>,
 }
 
 impl Drop for InFlight<'_> {
     fn drop(&mut self) {
-        drop(self.slot.take());
+        drop(self.mark.take());
         if self.part.guard.get().and_then(Option::as_ref).is_some_and(CrashGuard::is_slow) {
             // The writer makes the guard file and clears the mark.
             self.part.shared.ask_for_guards();
@@ -42,7 +42,10 @@ impl Drop for InFlight<'_> {
     }
 }
 
-/// A mark may take this part of the time for which the guard file is waited.
+/// Writing a mark into the guard file may take the time that a thread waits for the file itself ([`WaitLimits`]),
+/// divided by this. A disk that takes longer is too slow for marks.
+///
+/// [`WaitLimits`]: crate::part::queue::WaitLimits
 const MARKS_IN_PATIENCE: u32 = 3;
 
 /// Time between two looks for the end of another thread's count.
@@ -73,7 +76,7 @@ impl Part {
             return Admission::Granted(None);
         };
         match mine.enter(key, worker_calls) {
-            Ok(slot) => Admission::Granted(slot.map(|slot| InFlight { part: self, slot: Some(slot) })),
+            Ok(mark) => Admission::Granted(mark.map(|mark| InFlight { part: self, mark: Some(mark) })),
             Err(TooSlow) => Admission::NotYet,
         }
     }
@@ -83,8 +86,9 @@ impl Part {
         self.guard_in_time().is_some()
     }
 
-    /// The guard file, which the writer makes: the threads of the program wait for it until one moment in all.
-    /// `Some(None)`: there can be none. `None`: it is not there yet.
+    /// The guard file, which the writer makes. The first thread that needs it sets a deadline for all threads of the
+    /// program: until then they wait, and afterwards nobody does. `Some(None)`: there can be none. `None`: the deadline
+    /// is over, and the file is not there yet.
     fn guard_in_time(&self) -> Option<Option<&CrashGuard>> {
         let made = || self.guard.get().map(Option::as_ref);
         if let Some(guard) = made() {
@@ -133,7 +137,7 @@ impl Part {
         if !self.wants_guard.load(Ordering::Acquire) || !self.may_have_guard() {
             return;
         }
-        // Once the folder is open, another part may ask again.
+        // `wants_guard` stays set: the file is made the next time that guard files are asked for, by any part.
         let Some(folder) = self.open_folder() else { return };
         self.guard.get_or_init(|| {
             let patience = self.shared.waits.guard / MARKS_IN_PATIENCE;
@@ -148,8 +152,9 @@ impl Part {
         if known { buffer.first().copied().unwrap_or(0) } else { 0 }
     }
 
-    /// Whether the artifact of this key has reached the limit. If it is a reference, the crash count of its target
-    /// counts too, unless the driver has taken the data under this key.
+    /// Whether [`CRASH_LIMIT`] processes died while a driver looked at the artifact of this key: no driver gets it any
+    /// more. If it is a reference, the crash count of its target counts too, unless the driver has taken the data under
+    /// this key.
     fn is_quarantined(&self, key: &Key) -> bool {
         if !self.has_any(Kind::CrashCount) {
             return false;

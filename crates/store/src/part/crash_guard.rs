@@ -20,7 +20,7 @@ use crate::format::refusal::Refusal;
 
 const MAGIC: [u8; 8] = *b"\x89VKG\r\n\x1a\n";
 const VERSION: u32 = 1;
-/// Length of the header and of each slot.
+/// Length of the header and of each slot, the place of one mark.
 const BLOCK: usize = 64;
 /// Number of calls that can be marked at the same time. Further ones are not marked.
 const SLOTS: u32 = 64;
@@ -49,8 +49,8 @@ pub(crate) struct CrashGuard {
 #[derive(Debug)]
 pub(crate) struct TooSlow;
 
-/// Marks an artifact in the file until this is dropped.
-pub(crate) struct InFlightSlot<'a> {
+/// One artifact is marked in the file until this is dropped.
+pub(crate) struct Mark<'a> {
     guard: &'a CrashGuard,
     slot: u32,
 }
@@ -92,26 +92,26 @@ impl CrashGuard {
     /// Marks an artifact with one positioned write, in a process whose workers of background work have made so many
     /// calls. `None`: there is no free slot, or the write fails. If the disk is slow nothing is written. A disk that
     /// becomes slow is waited for once.
-    pub(crate) fn enter(&self, key: &Key, worker_calls: u32) -> Result<Option<InFlightSlot<'_>>, TooSlow> {
+    pub(crate) fn enter(&self, key: &Key, worker_calls: u32) -> Result<Option<Mark<'_>>, TooSlow> {
         if self.is_slow() {
             return Err(TooSlow);
         }
         Ok(self.mark(key, worker_calls))
     }
 
-    fn mark(&self, key: &Key, worker_calls: u32) -> Option<InFlightSlot<'_>> {
+    fn mark(&self, key: &Key, worker_calls: u32) -> Option<Mark<'_>> {
         let claimed = self.taken.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |taken| {
             (taken != u64::MAX).then(|| taken | 1 << taken.trailing_ones())
         });
         let slot = claimed.ok()?.trailing_ones();
-        let entered = InFlightSlot { guard: self, slot };
+        let mark = Mark { guard: self, slot };
         let mut block = [0; BLOCK];
         put_u32(&mut block, 0, IN_FLIGHT);
         block[4..36].copy_from_slice(key);
         put_u32(&mut block, 36, worker_calls);
         close_block(&mut block);
         self.write_in_time(slot, &block).ok()?;
-        Some(entered)
+        Some(mark)
     }
 
     /// Whether threads of the program write no more to it.
@@ -158,7 +158,7 @@ impl CrashGuard {
     }
 }
 
-impl Drop for InFlightSlot<'_> {
+impl Drop for Mark<'_> {
     fn drop(&mut self) {
         if self.guard.is_slow() {
             self.guard.to_clear.fetch_or(1 << self.slot, Ordering::AcqRel);

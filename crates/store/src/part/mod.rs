@@ -9,7 +9,7 @@
 //! | `read_only_parts` | several of them, opened when they are needed |
 //! | `bases` | the same part in stashes that are only read |
 //! | `open` | the state of a part, and how it is opened |
-//! | `index` | records that are queued, being written, or appended by other processes |
+//! | `recent_records` | records that are in no table of a segment: queued, or appended since the table was read |
 //! | `view` | the segments of a part as this process knows them |
 //! | `digests` | data that was hashed in this process |
 //! | `crash_guard` | the file that marks artifacts in flight |
@@ -22,12 +22,12 @@ pub mod admission;
 pub(crate) mod bases;
 pub(crate) mod crash_guard;
 pub(crate) mod digests;
-pub(crate) mod index;
 pub(crate) mod merged;
 pub mod open;
 pub(crate) mod queue;
 pub(crate) mod read_only;
 pub(crate) mod read_only_parts;
+pub(crate) mod recent_records;
 pub mod records;
 pub mod tallies;
 pub(crate) mod threads;

@@ -17,10 +17,10 @@ use crate::format::table;
 use crate::part::bases::{Bases, Place};
 use crate::part::crash_guard::{CrashGuard, StaleGuard};
 use crate::part::digests::Digests;
-use crate::part::index::{Index, Source};
 use crate::part::queue::{self, Destination};
+use crate::part::recent_records::{RecentRecords, Source};
 use crate::part::view::{Found, ReadLimit, View};
-use crate::segment::append::{Payload, Slot};
+use crate::segment::append::{Payload, RecordId};
 use crate::segment::file::{DamagedIndex, Location, Segment};
 use crate::segment::load;
 use crate::segment::load::State;
@@ -33,8 +33,8 @@ pub(crate) type Pending = queue::Pending<Part>;
 pub(crate) type Use = queue::Use<Part>;
 
 impl Destination for Part {
-    fn unwritten(&self, slot: Slot, payload: &Arc<Payload>) {
-        self.index.unwritten(slot, payload);
+    fn unwritten(&self, id: RecordId, payload: &Arc<Payload>) {
+        self.recent.unwritten(id, payload);
     }
 }
 
@@ -59,7 +59,7 @@ pub struct Part {
     pub(super) view: View,
     bases: Bases,
     /// Records that are not in the tables of the view: queued, written by this process, or appended by other processes.
-    pub(super) index: Index,
+    pub(super) recent: RecentRecords,
     pub(super) digests: Digests,
     /// Keys whose first use in this run is noted, as [`table::hash`].
     noted: papaya::HashSet<u64, Keyed>,
@@ -93,7 +93,7 @@ pub struct Part {
     failures: AtomicU32,
     /// This process has a segment in the part.
     written: AtomicBool,
-    /// Segments that were followed and are sealed or removed by now. The index still has records of them.
+    /// Segments that were followed and are sealed or removed by now. `recent` still has records of them.
     retired: Mutex<Vec<Arc<Segment>>>,
 }
 
@@ -122,7 +122,7 @@ impl Part {
             folder: OnceLock::new(),
             view: View::default(),
             bases: Bases::default(),
-            index: Index::default(),
+            recent: RecentRecords::default(),
             digests: Digests::default(),
             noted: papaya::HashSet::builder()
                 .hasher(Keyed::default())
@@ -225,9 +225,9 @@ impl Part {
         }
     }
 
-    /// For the helper: reads what the program could not wait for, and drops index entries of retired segments.
+    /// For the helper: reads what the program could not wait for, and drops recent records of retired segments.
     pub(crate) fn catch_up(&self, interrupted: &dyn Fn() -> bool) {
-        self.index.forget_segments(&std::mem::take(&mut *lock(&self.retired)));
+        self.recent.forget_segments(&std::mem::take(&mut *lock(&self.retired)));
         if !self.view.is_behind() || self.is_refused() {
             return;
         }
@@ -255,7 +255,7 @@ impl Part {
                 let Some(kind) = Kind::from_number(entry.kind) else { continue };
                 if Codec::from_number(entry.codec).is_some() {
                     let source = Source::Disk(Location::new(&segment, &entry));
-                    self.index.insert(Slot { kind, key: entry.key }, source);
+                    self.recent.insert(RecordId { kind, key: entry.key }, source);
                 }
             }
         }
@@ -392,11 +392,11 @@ impl Part {
     /// The writer has sealed this full segment and continues in another one.
     pub(crate) fn replace_sealed(&self, written: &Arc<Segment>) {
         let Ok(folder) = self.folder() else { return };
-        // If it cannot be loaded its records stay in the index.
+        // If it cannot be loaded its records stay among the recent ones.
         let Ok(loaded) = load::load(&folder, written.name(), Some(&self.identity)) else { return };
         if loaded.state == State::Sealed {
             self.view.add_sealed(loaded.segment);
-            self.index.forget_segments(std::slice::from_ref(written));
+            self.recent.forget_segments(std::slice::from_ref(written));
         }
     }
 
@@ -460,7 +460,7 @@ impl Part {
     }
 
     /// The records that are not in the segments' tables.
-    pub(crate) fn index(&self) -> &Index {
-        &self.index
+    pub(crate) fn recent(&self) -> &RecentRecords {
+        &self.recent
     }
 }

@@ -18,7 +18,7 @@ use crate::part::tallies::Tallies;
 use crate::part::threads::{HelperThread, WriterThread};
 use crate::reports::model::{RunReport, StoreReport};
 use crate::reports::timeline::Creation;
-use crate::segment::append::{Payload, Slot};
+use crate::segment::append::{Payload, RecordId};
 use crate::settings::ForProgram;
 
 /// The number of uses that may wait for the writer.
@@ -93,7 +93,7 @@ impl<P> Use<P> {
 /// A record that waits for the writer.
 pub(crate) struct Pending<P> {
     pub(crate) part: Arc<P>,
-    pub(crate) slot: Slot,
+    pub(crate) id: RecordId,
     pub(crate) payload: Arc<Payload>,
     /// When the record was queued. `None`: the record was held back.
     pub(crate) since: Option<Instant>,
@@ -107,7 +107,7 @@ pub(crate) type Start<P> = Box<dyn Fn(&Arc<Shared<P>>) -> Option<JoinHandle<()>>
 /// Where queued records belong.
 pub(crate) trait Destination {
     /// A record will not be written.
-    fn unwritten(&self, slot: Slot, payload: &Arc<Payload>);
+    fn unwritten(&self, id: RecordId, payload: &Arc<Payload>);
 }
 
 /// The outcome of waiting for the writer.
@@ -513,7 +513,7 @@ impl<P: Destination> Shared<P> {
             self.tallies.dropped(noted.records());
         }
         while let Some(pending) = self.pop() {
-            pending.part.unwritten(pending.slot, &pending.payload);
+            pending.part.unwritten(pending.id, &pending.payload);
             self.release(pending.payload.0.len());
             self.tallies.dropped(1);
         }

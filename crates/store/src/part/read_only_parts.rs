@@ -260,12 +260,12 @@ mod tests {
     use crate::disk::folder::Folder;
     use crate::format::file::PartIdentity;
     use crate::part::queue::WaitLimits;
-    use crate::segment::append::{Payload, Slot};
+    use crate::segment::append::{Payload, RecordId};
 
     struct Nowhere;
 
     impl Destination for Nowhere {
-        fn unwritten(&self, _: Slot, _: &Arc<Payload>) {}
+        fn unwritten(&self, _: RecordId, _: &Arc<Payload>) {}
     }
 
     /// Empty parts. Looking for the first ones takes longer than a program waits.

@@ -14,9 +14,9 @@ use crate::format::same::Same;
 use crate::format::sizes::MAX_PAYLOAD;
 use crate::format::table;
 use crate::format::table::Row;
-use crate::part::index::Source;
 use crate::part::open::{Part, Pending};
-use crate::segment::append::{Payload, Slot};
+use crate::part::recent_records::Source;
+use crate::segment::append::{Payload, RecordId};
 use crate::segment::file::{DamagedIndex, Location, Read, Segment};
 
 /// Where a record was.
@@ -77,10 +77,10 @@ impl Part {
         // The caller holds the part, so this does not fail.
         let Some(part) = self.me.upgrade() else { return false };
         let payload = Arc::new(Payload(payload));
-        let slot = Slot { kind, key: *key };
+        let id = RecordId { kind, key: *key };
         let unseen = self.view.is_behind() && !self.is_itself_there(kind, key);
-        self.index.insert(slot, Source::Queued(payload.clone()));
-        self.shared.push(Pending { part, slot, payload, since: Some(Instant::now()), unseen });
+        self.recent.insert(id, Source::Queued(payload.clone()));
+        self.shared.push(Pending { part, id, payload, since: Some(Instant::now()), unseen });
         true
     }
 
@@ -97,7 +97,7 @@ impl Part {
         each: &mut dyn FnMut(&Key, &[u8]),
     ) {
         let code = kind.position() as u8;
-        let mut own = self.index.all(kind);
+        let mut own = self.recent.all(kind);
         let damaged = || self.shared.tallies.damaged(1);
         let mut seen: HashSet<u64> = own.iter().map(|(key, _)| table::hash(code, key)).collect();
         let mut found = Vec::new();
@@ -142,7 +142,7 @@ impl Part {
         let code = kind.position() as u8;
         let damaged = || self.shared.tallies.damaged(1);
         let mut seen: HashSet<u64> =
-            self.index.all(kind).iter().map(|(key, _)| table::hash(code, key)).collect();
+            self.recent.all(kind).iter().map(|(key, _)| table::hash(code, key)).collect();
         for segment in self.view.segments().iter() {
             let rows = segment.rows(&DamagedIndex { damaged: &damaged, interrupted: &never }).into_iter();
             let mine = rows.filter(|row| row.code == code && !self.view.is_lost(segment, row.offset));
@@ -158,7 +158,7 @@ impl Part {
             let (bases, place) = self.bases();
             bases.have_any(&self.shared, &place, kind)
         };
-        self.index.len(kind) > 0 || !self.view.never_had_any() && in_segments() || in_bases()
+        self.recent.len(kind) > 0 || !self.view.never_had_any() && in_segments() || in_bases()
     }
 
     /// Whether there are certainly fewer than so many records of that kind. Reads no index, so what is in several
@@ -171,7 +171,7 @@ impl Part {
         };
         let in_segments =
             || self.view.segments().iter().map(|segment| segment.count(kind) as usize).sum::<usize>();
-        !self.may_have_more() && self.index.len(kind) + in_segments() < limit && !in_bases()
+        !self.may_have_more() && self.recent.len(kind) + in_segments() < limit && !in_bases()
     }
 
     /// Whether the part itself has the record, or a base has it with these bytes. A base is not corrected: what a
@@ -207,7 +207,7 @@ impl Part {
 
     /// [`Part::is_there`] without following references.
     pub(super) fn is_itself_there(&self, kind: Kind, key: &Key) -> bool {
-        self.index.with(&Slot { kind, key: *key }, |_| ()).is_some() || self.find(kind, key, |_, _| true)
+        self.recent.with(&RecordId { kind, key: *key }, |_| ()).is_some() || self.find(kind, key, |_, _| true)
     }
 
     /// How many bytes the payload of an artifact takes as it is stored. Nothing is read but the reference that may
@@ -222,7 +222,7 @@ impl Part {
     /// How many bytes the payload of a record takes as it is stored. Nothing is read. None: this part has none of its
     /// own, as far as this process knows.
     pub fn length(&self, kind: Kind, key: &Key) -> Option<u64> {
-        let known = self.index.with(&Slot { kind, key: *key }, |entry| match &entry.source {
+        let known = self.recent.with(&RecordId { kind, key: *key }, |entry| match &entry.source {
             Source::Queued(payload) => payload.0.len() as u64,
             Source::Disk(location) => location.length.into(),
         });
@@ -278,11 +278,11 @@ impl Part {
 
     /// [`Part::read_known`] without following references.
     pub(crate) fn read_itself(&self, kind: Kind, key: &Key, buffer: &mut Vec<u8>) -> bool {
-        let slot = Slot { kind, key: *key };
+        let id = RecordId { kind, key: *key };
         buffer.clear();
         // At most twice: the newest record, and the one that it superseded.
         for _ in 0..2 {
-            let outcome = self.index.with(&slot, |entry| match &entry.source {
+            let outcome = self.recent.with(&id, |entry| match &entry.source {
                 Source::Queued(payload) => {
                     if !memory::reserve(buffer, payload.0.len()) {
                         return (Read::Failed, None);
@@ -298,9 +298,9 @@ impl Part {
             match outcome {
                 Some((Read::Good, _)) => return true,
                 Some((Read::Gone, Some(location))) => {
-                    self.index.damaged(slot, &location);
+                    self.recent.damaged(id, &location);
                 }
-                Some((_, Some(location))) => self.forget(slot, &location),
+                Some((_, Some(location))) => self.forget(id, &location),
                 _ => break,
             }
         }
@@ -320,9 +320,9 @@ impl Part {
         })
     }
 
-    /// A record of the index is damaged.
-    fn forget(&self, slot: Slot, location: &Location) {
-        if self.index.damaged(slot, location) {
+    /// A recent record is damaged.
+    fn forget(&self, id: RecordId, location: &Location) {
+        if self.recent.damaged(id, location) {
             self.shared.tallies.damaged(1);
         }
     }
@@ -373,15 +373,15 @@ impl Part {
     }
 
     /// For the writer, before it writes a record: whether an older one of the same kind and key is in a segment.
-    pub(crate) fn supersedes(&self, slot: &Slot) -> bool {
-        self.index.with(slot, |entry| entry.older.is_some()) == Some(true)
-            || self.find(slot.kind, &slot.key, |_, _| true)
+    pub(crate) fn supersedes(&self, id: &RecordId) -> bool {
+        self.recent.with(id, |entry| entry.older.is_some()) == Some(true)
+            || self.find(id.kind, &id.key, |_, _| true)
     }
 
     /// For the writer: whether a record that was queued before all was read is in the part already. The older one stays
     /// if the key determines the payload, and if a driver has compiled the artifact, or has been measured, twice.
-    pub(crate) fn has_already(&self, slot: &Slot, payload: &Payload) -> bool {
-        match slot.kind {
+    pub(crate) fn has_already(&self, id: &RecordId, payload: &Payload) -> bool {
+        match id.kind {
             Kind::Use => false,
             Kind::Module
             | Kind::Layout
@@ -391,12 +391,12 @@ impl Part {
             | Kind::Verified
             | Kind::Same
             | Kind::Cost
-            | Kind::Found => self.supersedes(slot),
-            Kind::Artifact => self.supersedes(slot) || self.is_reference_there(&slot.key),
+            | Kind::Found => self.supersedes(id),
+            Kind::Artifact => self.supersedes(id) || self.is_reference_there(&id.key),
             Kind::IdentifierPair | Kind::CrashCount | Kind::Failed | Kind::Estimates => {
                 let (mut buffer, mut is_equal) = (Vec::new(), false);
-                self.find(slot.kind, &slot.key, |segment, row| {
-                    let good = segment.read_row(row, &slot.key, &mut buffer) == Read::Good;
+                self.find(id.kind, &id.key, |segment, row| {
+                    let good = segment.read_row(row, &id.key, &mut buffer) == Read::Good;
                     is_equal = good && buffer == *payload.0;
                     good
                 });

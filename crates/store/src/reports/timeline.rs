@@ -45,7 +45,7 @@ pub struct Creation {
     /// What all of it took, in tenths of a microsecond; the largest number stands for more.
     pub tenths: u32,
     /// Why these sources were asked, in this order.
-    pub why: u8,
+    pub reason: u8,
     /// What the program got.
     pub result: u8,
     /// How many steps there were.
@@ -70,7 +70,7 @@ impl Creation {
         bytes[..16].copy_from_slice(&self.key);
         put_u64(&mut bytes, 16, self.unix_us);
         put_u32(&mut bytes, 24, self.tenths);
-        bytes[28..31].copy_from_slice(&[self.why, self.result, self.count]);
+        bytes[28..31].copy_from_slice(&[self.reason, self.result, self.count]);
         for (at, step) in self.steps.iter().enumerate() {
             bytes[31 + at] = step.source | step.answer << 4;
             put_u32(&mut bytes, 36 + 4 * at, step.tenths);
@@ -83,14 +83,14 @@ impl Creation {
     fn decode(bytes: &[u8]) -> Option<Creation> {
         let mut reader = Reader::new(bytes);
         let (key, unix_us, tenths) = (reader.array()?, reader.u64()?, reader.u32()?);
-        let [why, result, count] = reader.array()?;
+        let [reason, result, count] = reader.array()?;
         let kinds: [u8; MOST_STEPS] = reader.array()?;
         let mut steps = [Step::default(); MOST_STEPS];
         for (step, kind) in steps.iter_mut().zip(kinds) {
             *step = Step { source: kind & 15, answer: kind >> 4, tenths: reader.u32()? };
         }
         let is_sound = reader.u32()? == 0 && is_closed(bytes) && usize::from(count) <= MOST_STEPS;
-        is_sound.then_some(Creation { key, unix_us, tenths, why, result, count, steps })
+        is_sound.then_some(Creation { key, unix_us, tenths, reason, result, count, steps })
     }
 }
 

@@ -33,7 +33,7 @@ const CHECKPOINT_RECORDS: usize = 192;
 const KEEP_BUFFER: usize = 4 << 20;
 
 /// A record to be written.
-pub(crate) type Item = (Slot, Arc<Payload>);
+pub(crate) type Item = (RecordId, Arc<Payload>);
 
 /// The segment that this process writes in one part.
 pub(crate) struct Appender {
@@ -89,16 +89,16 @@ impl Appender {
         }
         let entries: Vec<_> = items
             .iter()
-            .map(|(slot, payload)| {
+            .map(|(id, payload)| {
                 let codec = match plain {
                     true => CODEC_PLAIN,
-                    false => codec::encode(slot.kind, &payload.0, &mut self.compressed).number(),
+                    false => codec::encode(id.kind, &payload.0, &mut self.compressed).number(),
                 };
                 let stored = match codec {
                     CODEC_PLAIN => Stored::plain(&payload.0),
                     _ => Stored { bytes: &self.compressed, codec, length: payload.0.len() as u32 },
                 };
-                encode_record(&mut buffer, self.end, self.tag, slot.kind as u8, &slot.key, stored)
+                encode_record(&mut buffer, self.end, self.tag, id.kind as u8, &id.key, stored)
             })
             .collect();
         if self.compressed.capacity() > KEEP_BUFFER {
@@ -139,12 +139,12 @@ impl Appender {
         self.write_at(&bytes, self.end).inspect_err(|_| self.cut())?;
         let pointer = CheckpointPointer { offset: self.end, count: self.rows.len() as u32 };
         // The two pointers are written in turn, so a torn one leaves the other.
-        let slot = HEADER_BYTES as u64 + self.checkpoints % 2 * POINTER_BYTES as u64;
+        let offset = HEADER_BYTES as u64 + self.checkpoints % 2 * POINTER_BYTES as u64;
         self.checkpoint = self.end;
         self.end = entry.end();
         self.checkpointed = self.rows.len();
         self.checkpoints += 1;
-        self.write_at(&pointer.encode(), slot)
+        self.write_at(&pointer.encode(), offset)
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
@@ -191,20 +191,21 @@ impl Appender {
             error
         })?;
         let seal = Seal { bytes: self.end + end.len() as u64, records: self.rows.len() as u32 };
-        // If that fails, only a cut of the file is not noticed.
+        // The seal repeats the length and the number of records, which shows whether a file was cut short. Without it
+        // the file is read like one of an earlier version: it is complete, and only a later cut goes unnoticed.
         let _ = self.write_at(&seal.encode(), Seal::OFFSET);
         Ok(end.len() as u64)
     }
 }
 
-/// Kind and key of a record.
+/// Kind and key of a record. Of several records with one id the newest counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Slot {
+pub(crate) struct RecordId {
     pub(crate) kind: Kind,
     pub(crate) key: Key,
 }
 
-impl Hash for Slot {
+impl Hash for RecordId {
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write(&self.key);
         state.write_u8(self.kind as u8);

@@ -1,5 +1,7 @@
-//! The rows of a segment without an index, in memory. Hashes are spread evenly, so distributing the rows over buckets
-//! by their first bits is much faster than sorting, and the reader of a killed process's segment waits for it.
+//! A hash table in memory over the rows of a segment whose index is damaged or missing, because its writer was killed
+//! or still writes. A thread that looks something up waits until the table is made. Hashes are spread evenly, so
+//! distributing the rows over buckets by the first bits of their hashes is enough to find them, and much faster than
+//! sorting all of them.
 
 use std::cmp::Reverse;
 

@@ -61,7 +61,7 @@ impl DamagedIndex<'static> {
 
 /// How the records of a segment are found.
 pub(crate) enum Table {
-    /// By the index of the part, because this process writes the segment.
+    /// By the recent records of the part, because this process writes the segment.
     Elsewhere,
     /// By the blocks of its index. Each block is read when it is first needed.
     Blocks {

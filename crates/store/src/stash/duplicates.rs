@@ -8,7 +8,7 @@ use crate::base::keyed::Keyed;
 use crate::format::record::{Key, Kind};
 use crate::format::same::{Fingerprint, Same, data_of};
 use crate::part::open::Part;
-use crate::segment::append::{Item, Payload, Slot};
+use crate::segment::append::{Item, Payload, RecordId};
 
 /// The number of artifacts that are remembered. After that many the memory is cleared.
 const REMEMBERED: usize = 1 << 14;
@@ -42,7 +42,7 @@ impl Duplicates {
     /// The reference for an artifact. `None`: the artifact itself is written. `before` are the records before it in the
     /// batch.
     fn reference(&mut self, part: &Part, item: &Item, before: &[Item]) -> Option<Item> {
-        let (slot, payload) = item;
+        let (id, payload) = item;
         let print = Fingerprint::of(&payload.0)?;
         if self.remembered >= REMEMBERED {
             (self.parts, self.remembered) = (HashMap::new(), 0);
@@ -51,21 +51,21 @@ impl Duplicates {
             Some(known) => known,
             None => self.parts.entry(part.name().to_owned()).or_default(),
         };
-        let Some(target) = known.get(&print).copied().filter(|target| *target != slot.key) else {
-            self.remembered += usize::from(known.insert(print, slot.key).is_none());
+        let Some(target) = known.get(&print).copied().filter(|target| *target != id.key) else {
+            self.remembered += usize::from(known.insert(print, id.key).is_none());
             return None;
         };
         let has_the_data = part.read_itself(Kind::Artifact, &target, &mut self.buffer)
             && data_of(&self.buffer) == data_of(&payload.0);
-        if !has_the_data || part.crash_count(&target) > 0 || part.crash_count(&slot.key) > 0 {
-            known.insert(print, slot.key);
+        if !has_the_data || part.crash_count(&target) > 0 || part.crash_count(&id.key) > 0 {
+            known.insert(print, id.key);
             return None;
         }
         // A reader finds an artifact record before a reference of the same key.
-        if before.iter().any(|(other, _)| other == slot) || part.supersedes(slot) {
+        if before.iter().any(|(other, _)| other == id) || part.supersedes(id) {
             return None;
         }
         let same = Same::of(&payload.0, target)?;
-        Some((Slot { kind: Kind::Same, ..*slot }, Arc::new(Payload(same.encode().into()))))
+        Some((RecordId { kind: Kind::Same, ..*id }, Arc::new(Payload(same.encode().into()))))
     }
 }

@@ -11,7 +11,7 @@ use crate::part::open::{Part, Pending, Shared};
 /// Time between two looks at another thread that reads a part.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
-/// WaitingRecords records: those that still wait, and those that may be written.
+/// The records that are held back: those that still wait, and those that may be written.
 #[derive(Default)]
 pub(crate) struct WaitingRecords {
     waiting: Vec<Pending>,
@@ -72,8 +72,8 @@ impl WaitingRecords {
 
 /// The record, unless it was queued before all was read, and the part has it.
 fn compared(pending: Pending, shared: &Shared) -> Option<Pending> {
-    if pending.unseen && pending.part.has_already(&pending.slot, &pending.payload) {
-        pending.part.index().unwritten(pending.slot, &pending.payload);
+    if pending.unseen && pending.part.has_already(&pending.id, &pending.payload) {
+        pending.part.recent().unwritten(pending.id, &pending.payload);
         shared.release(pending.payload.0.len());
         return None;
     }

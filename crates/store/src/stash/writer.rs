@@ -331,12 +331,12 @@ impl Writer {
             let mut batches: Vec<(Arc<Part>, Vec<Item>)> = Vec::new();
             let (mut bytes, mut overdue) = (0, false);
             while bytes < BATCH_BYTES {
-                let Some(Pending { part, slot, payload, since, .. }) = self.next() else { break };
+                let Some(Pending { part, id, payload, since, .. }) = self.next() else { break };
                 overdue |= since.is_some_and(|since| since.elapsed() > OVERDUE);
                 bytes += payload.0.len() + RECORD_HEADER_BYTES;
                 match batches.iter_mut().find(|(other, _)| Arc::ptr_eq(other, &part)) {
-                    Some((_, items)) => items.push((slot, payload)),
-                    None => batches.push((part, vec![(slot, payload)])),
+                    Some((_, items)) => items.push((id, payload)),
+                    None => batches.push((part, vec![(id, payload)])),
                 }
             }
             if batches.is_empty() {
@@ -361,7 +361,7 @@ impl Writer {
         loop {
             let pending = self.shared.pop()?;
             if pending.part.is_refused() {
-                pending.part.index().unwritten(pending.slot, &pending.payload);
+                pending.part.recent().unwritten(pending.id, &pending.payload);
                 self.shared.release(pending.payload.0.len());
                 self.shared.tallies.dropped(1);
             } else if let Some(pending) = self.held.pass(pending, &self.shared) {
@@ -405,10 +405,10 @@ impl Writer {
         let written = match space.and_then(|()| self.appender(part)) {
             Ok(appender) => {
                 let (locations, bytes, outcome) = appender.append(&stored[..fitting], overdue);
-                for (((slot, payload), (other, _)), location) in items.iter().zip(&*stored).zip(&locations) {
-                    match slot == other {
-                        true => part.index().written(*slot, payload, location),
-                        false => part.index().written_as(*slot, payload, *other, location),
+                for (((id, payload), (other, _)), location) in items.iter().zip(&*stored).zip(&locations) {
+                    match id == other {
+                        true => part.recent().written(*id, payload, location),
+                        false => part.recent().written_as(*id, payload, *other, location),
                     }
                 }
                 self.shared.tallies.written(locations.len(), bytes);
@@ -427,13 +427,13 @@ impl Writer {
                 part.close_for_a_while();
                 self.shared.tallies.write_error(reason);
                 self.shared.tallies.dropped((items.len() - intact) as u64);
-                for (slot, payload) in &items[intact..] {
-                    part.index().unwritten(*slot, payload);
+                for (id, payload) in &items[intact..] {
+                    part.recent().unwritten(*id, payload);
                 }
             }
         }
-        let crash_counts = items[..intact].iter().filter(|(slot, _)| slot.kind == Kind::CrashCount);
-        part.crash_counts_are_written(crash_counts.map(|(slot, _)| &slot.key));
+        let crash_counts = items[..intact].iter().filter(|(id, _)| id.kind == Kind::CrashCount);
+        part.crash_counts_are_written(crash_counts.map(|(id, _)| &id.key));
         items.iter().for_each(|(_, payload)| self.shared.release(payload.0.len()));
     }
 

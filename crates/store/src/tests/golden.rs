@@ -80,7 +80,7 @@ fn creations() -> [Creation; 2] {
         key: [1; 16],
         unix_us: 1_700_000_000_000_001,
         tenths: 702,
-        why: 1,
+        reason: 1,
         result: 0,
         count: 2,
         steps: [step(0, 2, 2), step(2, 0, 690), none, none, none],

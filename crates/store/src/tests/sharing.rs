@@ -68,7 +68,7 @@ fn index_entries_of_unsealed_files_stay_in_memory_until_they_are_sealed() {
     let root = root();
     let reader = open(root.path());
     let part = reader.portable();
-    let kept = || part.index().len(Kind::Recipe);
+    let kept = || part.recent().len(Kind::Recipe);
     let await_none = |what: &str, number: u64| {
         let began = Instant::now();
         while kept() > 0 {

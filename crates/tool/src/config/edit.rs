@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use rustix::io::Errno;
-use toml_edit::{Array, DocumentMut, Item, Table, TomlError, Value, value};
+use toml_edit::{Array, DocumentMut, Item, Table, TomlError, Value};
 use vkstash_model::variables;
 use vkstash_store::settings::file::APPLICATION;
 use vkstash_store::settings::places::{FILE, MAX_BYTES, is_of, of_path};

@@ -9,7 +9,7 @@ use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 use super::finding::Finding;
 use crate::root;
 use crate::units::{counted, size};
-use crate::{config, kept};
+use crate::{config, in_force};
 
 pub(super) fn examine(dir: Option<&Path>, findings: &mut Vec<Finding>) {
     let Some(root) = root::root(dir) else {
@@ -63,8 +63,8 @@ fn examine_settings(root: &Path, applications: &[ApplicationInfo], findings: &mu
 
 /// Whether the disk has as much free as these settings ask for.
 fn examine_space(root: &Path, settings: &Settings, findings: &mut Vec<Finding>) {
-    let Some((_, free)) = kept::file_system(root) else { return };
-    let floor = kept::limits(root, settings).free_space_floor;
+    let Some((_, free)) = in_force::file_system(root) else { return };
+    let floor = in_force::limits(root, settings).free_space_floor;
     if free < floor {
         findings.push(Finding::wrong(
             format!(
@@ -79,7 +79,7 @@ fn examine_space(root: &Path, settings: &Settings, findings: &mut Vec<Finding>) 
 
 /// What is stashed, and what of it cannot be used.
 fn examine_content(root: &Path, applications: &[ApplicationInfo], findings: &mut Vec<Finding>) {
-    let bytes = kept::sum(applications.iter().map(kept::bytes));
+    let bytes = in_force::sum(applications.iter().map(in_force::bytes));
     let count = counted(applications.len() as u64, "application");
     findings.push(Finding::good(format!("{}: {count}, {}", root.display(), size(bytes))));
     for (application, bad) in applications.iter().flat_map(|application| {

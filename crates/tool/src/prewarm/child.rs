@@ -150,7 +150,7 @@ pub(crate) fn ending(status: io::Result<ExitStatus>) -> String {
 }
 
 /// A worker that is asked one question after the other.
-pub(crate) struct Asked {
+pub(crate) struct QuestionedWorker {
     child: Child,
     events: Receiver<(u64, Event)>,
     timeout: Duration,
@@ -169,11 +169,15 @@ pub(crate) enum AskError {
     Cannot(String),
 }
 
-impl Asked {
+impl QuestionedWorker {
     /// Starts a worker for this application.
-    pub(crate) fn start(launch: &Launch, application: &str, timeout: Duration) -> Result<Asked, AskError> {
+    pub(crate) fn start(
+        launch: &Launch,
+        application: &str,
+        timeout: Duration,
+    ) -> Result<QuestionedWorker, AskError> {
         let (sender, events) = channel();
-        Ok(Asked { child: Child::start(launch, application, &sender, 0)?, events, timeout })
+        Ok(QuestionedWorker { child: Child::start(launch, application, &sender, 0)?, events, timeout })
     }
 
     /// The lines of an answer, up to the one whose first word is `last`, which is left out if it is the only word.
@@ -205,7 +209,7 @@ impl Asked {
     }
 }
 
-impl Drop for Asked {
+impl Drop for QuestionedWorker {
     fn drop(&mut self) {
         self.child.finish();
         // The input's end ends it, unless it hangs.

@@ -52,8 +52,9 @@ impl Task {
     }
 }
 
-/// The tasks, which are in the order of use, in the order in which so many workers make them.
-pub(crate) fn long_ones_in_time(tasks: Vec<Task>, jobs: usize) -> VecDeque<Task> {
+/// The tasks, given in the order of use, in the order in which so many workers begin them: the order of use, except
+/// that a task is begun early if it takes so long that the others would have to wait for it at the end.
+pub(crate) fn schedule(tasks: Vec<Task>, jobs: usize) -> VecDeque<Task> {
     let mut left: u64 = tasks.iter().map(|task| task.cost).sum();
     let mut longest: Vec<usize> = (0..tasks.len()).collect();
     // Stable: of equal ones the one that is used first.
@@ -151,7 +152,7 @@ mod tests {
     fn ordered(costs: &[u64], jobs: usize) -> Vec<u64> {
         let task = |(at, &cost): (usize, &u64)| Task::new([at as u8; 32], cost);
         let tasks = costs.iter().enumerate().map(task).collect();
-        long_ones_in_time(tasks, jobs).into_iter().map(|task| task.cost).collect()
+        schedule(tasks, jobs).into_iter().map(|task| task.cost).collect()
     }
 
     /// How long so many workers take that each begin the next one when they are done.

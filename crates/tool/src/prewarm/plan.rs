@@ -17,7 +17,7 @@ use vkstash_store::part::open::Part;
 use vkstash_store::stash::inspect::{ApplicationInfo, last_uses};
 use vkstash_store::stash::open::Stash;
 
-use super::child::{AskError, Asked, Launch};
+use super::child::{AskError, Launch, QuestionedWorker};
 use super::limits::Limits;
 use super::order::{self, Lengths, Task};
 
@@ -232,7 +232,7 @@ impl Plan {
                 let last = uses.get(key).copied().unwrap_or_default();
                 (Reverse(last.run), last.order)
             });
-            match Asked::start(launch, &info.folder, limits.timeout) {
+            match QuestionedWorker::start(launch, &info.folder, limits.timeout) {
                 Ok(mut worker) => {
                     let recipes = Recipes { keys: &recipes, content: &content, uses: &uses };
                     let stash = &*planned.stash;
@@ -304,7 +304,11 @@ struct Groups {
 
 impl<'a> Application<'a> {
     /// What is to be made for it. `used`: see [`Plan::add`].
-    fn groups(&self, worker: &mut Asked, used: Option<&BTreeSet<(u32, u32)>>) -> Result<Groups, AskError> {
+    fn groups(
+        &self,
+        worker: &mut QuestionedWorker,
+        used: Option<&BTreeSet<(u32, u32)>>,
+    ) -> Result<Groups, AskError> {
         let mut found = Groups::default();
         let present = physical_devices(worker)?;
         let configurations = recorded_configurations(worker)?;
@@ -372,7 +376,7 @@ impl<'a> Application<'a> {
     /// those that have a group already.
     fn candidates(
         &self,
-        worker: &mut Asked,
+        worker: &mut QuestionedWorker,
         physical: &Physical,
         survey: &Survey<'_>,
         found: &mut Groups,
@@ -415,13 +419,13 @@ impl<'a> Application<'a> {
     /// another.
     fn opened(
         &self,
-        worker: &mut Asked,
+        worker: &mut QuestionedWorker,
         physical: &Physical,
         configuration: &Key,
     ) -> Result<DeviceHeader, AskError> {
         let answer = worker.ask(&format!("open {} {}", physical.index, hex::encode(configuration)), "opened");
         if matches!(answer, Err(AskError::Died(_) | AskError::Hung(_))) {
-            *worker = Asked::start(self.launch, &self.info.folder, self.limits.timeout)?;
+            *worker = QuestionedWorker::start(self.launch, &self.info.folder, self.limits.timeout)?;
         }
         let lines = answer?;
         let header =
@@ -473,7 +477,7 @@ impl<'a> Application<'a> {
         for (task, cost) in tasks.iter_mut().zip(&costs) {
             task.cost = cost.unwrap_or_default();
         }
-        group.tasks = order::long_ones_in_time(tasks, self.limits.jobs);
+        group.tasks = order::schedule(tasks, self.limits.jobs);
         group
     }
 }
@@ -527,7 +531,7 @@ struct DeviceConfiguration {
 }
 
 /// The newest recorded device of each digest of features, the newest first.
-fn recorded_configurations(worker: &mut Asked) -> Result<Vec<DeviceConfiguration>, AskError> {
+fn recorded_configurations(worker: &mut QuestionedWorker) -> Result<Vec<DeviceConfiguration>, AskError> {
     let mut configurations: Vec<DeviceConfiguration> = Vec::new();
     for line in worker.ask("configurations", "end")?.iter().rev() {
         let mut words = line.split(' ').skip(1).filter_map(from_hex);
@@ -544,7 +548,7 @@ fn recorded_configurations(worker: &mut Asked) -> Result<Vec<DeviceConfiguration
 const VK_PHYSICAL_DEVICE_TYPE_CPU: &str = "4";
 
 /// The physical devices, each identity once: the first of several equal ones.
-fn physical_devices(worker: &mut Asked) -> Result<Vec<Physical>, AskError> {
+fn physical_devices(worker: &mut QuestionedWorker) -> Result<Vec<Physical>, AskError> {
     let mut seen = BTreeMap::new();
     for line in worker.ask("devices", "end")? {
         let words: Vec<&str> = line.splitn(6, ' ').collect();

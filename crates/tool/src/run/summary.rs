@@ -8,9 +8,9 @@ use std::path::Path;
 use vkstash_model::counters::Count;
 use vkstash_store::format::app_name::AppName;
 use vkstash_store::reports::model::RunReport;
-use vkstash_store::settings::Settings;
+use vkstash_store::settings::{self, Settings};
 
-use crate::kept;
+use crate::in_force;
 use crate::names;
 use crate::tally::Tally;
 use crate::units::{counted, plain, saved};
@@ -41,7 +41,7 @@ impl Known {
         let names = fs::read_dir(root).into_iter().flatten().flatten();
         let names = names.filter_map(|entry| entry.file_name().into_string().ok());
         let applications: Vec<_> = names.filter(is_one).collect();
-        let may_work = |own: &Settings| kept::background_mode(&of_root, own).allows_work();
+        let may_work = |own: &Settings| in_force::background_mode(&of_root, own).allows_work();
         let has_background = match applications.as_slice() {
             [] => may_work(&Settings::default()),
             some => some.iter().any(|application| may_work(&read.of(application))),
@@ -193,7 +193,7 @@ mod tests {
     use std::os::unix::fs::DirBuilderExt as _;
 
     use vkstash_store::reports::model::{BypassReport, DeviceReport, StoreReport};
-    use vkstash_store::settings::{self, BackgroundMode};
+    use vkstash_store::settings::BackgroundMode;
 
     use super::*;
 

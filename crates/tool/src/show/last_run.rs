@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use serde::Serialize;
-use vkstash_model::tried::{self, Asked, Got, Said, Why};
+use vkstash_model::steps::{self, CreationResult, OrderReason, StepAnswer, StepSource};
 use vkstash_store::reports::timeline::Creation;
 
 use super::words::DIGITS;
@@ -53,18 +53,18 @@ fn nanos(tenths: u32) -> u64 {
 impl Created {
     pub(super) fn of(creation: &Creation) -> Created {
         let step = |step: &vkstash_store::reports::timeline::Step| Step {
-            source: Asked::word(step.source),
-            answer: Said::word(step.answer),
+            source: StepSource::word(step.source),
+            answer: StepAnswer::word(step.answer),
             took_ns: nanos(step.tenths),
         };
         Created {
             key: hex::encode(creation.key),
             unix_us: creation.unix_us,
             took_ns: nanos(creation.tenths),
-            why: Why::word(creation.why),
+            why: OrderReason::word(creation.reason),
             got: match creation.result {
-                result if result == Got::Pipeline as u8 => "pipeline",
-                result if result == Got::CompileRequired as u8 => "compile_required",
+                result if result == CreationResult::Pipeline as u8 => "pipeline",
+                result if result == CreationResult::CompileRequired as u8 => "compile_required",
                 _ => "error",
             },
             tried: creation.steps().iter().map(step).collect(),
@@ -74,7 +74,7 @@ impl Created {
 
 /// What was tried: `parked had nothing (0.2 us), driver had it on disk (61 us)`.
 fn steps(creation: &Creation) -> String {
-    let step = |step| format!("{} ({})", tried::words(step), span(nanos(step.tenths)));
+    let step = |step| format!("{} ({})", steps::words(step), span(nanos(step.tenths)));
     creation.steps().iter().map(step).collect::<Vec<_>>().join(", ")
 }
 
@@ -105,12 +105,12 @@ pub(super) fn tell(out: &mut impl Write, all: &[Creation], of_pipeline: &[&Creat
     for creation in of_pipeline {
         let (took, when) = (span(nanos(creation.tenths)), moment(creation.unix_us / 1000));
         let got = match creation.result {
-            result if result == Got::Pipeline as u8 => "created",
-            result if result == Got::CompileRequired as u8 => "VK_PIPELINE_COMPILE_REQUIRED",
+            result if result == CreationResult::Pipeline as u8 => "created",
+            result if result == CreationResult::CompileRequired as u8 => "VK_PIPELINE_COMPILE_REQUIRED",
             _ => "an error",
         };
         writeln!(out, "last run: {got} in {took}, {when}: {}", steps(creation))?;
-        writeln!(out, "  the order: {}", Why::word(creation.why))?;
+        writeln!(out, "  the order: {}", OrderReason::word(creation.reason))?;
     }
     Ok(())
 }

@@ -17,7 +17,7 @@ use super::model::{
 };
 use super::remark;
 use crate::tally::Tally;
-use crate::{config, driver_limits, kept, names, session_caches};
+use crate::{config, driver_limits, in_force, names, session_caches};
 
 /// Why there are no statistics.
 #[derive(Debug, thiserror::Error)]
@@ -39,15 +39,15 @@ fn shown(root: &Path, found: Vec<ApplicationInfo>) -> Stash {
         .filter(|(info, sessions)| is_ours(info) || sessions.caches > 0)
         .map(|(info, sessions)| {
             let own = read.of(&info.folder);
-            let mode = kept::background_mode(&of_all, &own);
+            let mode = in_force::background_mode(&of_all, &own);
             let shown = application(info, mode);
             let keep = keep(&shown, &of_all, &own);
             Application { sessions, keep, ..shown }
         })
         .collect();
     applications.sort_by_key(|application| std::cmp::Reverse(application.last_use_unix_ms));
-    let bytes = kept::sum(applications.iter().map(|application| application.bytes));
-    let limits = kept::limits(root, &of_all);
+    let bytes = in_force::sum(applications.iter().map(|application| application.bytes));
+    let limits = in_force::limits(root, &of_all);
     let limit_bytes = Some(limits.total_bytes).filter(|&limit| limit != u64::MAX);
     Stash {
         schema: SCHEMA,
@@ -55,7 +55,7 @@ fn shown(root: &Path, found: Vec<ApplicationInfo>) -> Stash {
         bytes,
         keep: KeepAll {
             limit_bytes,
-            limit_used_percent: limit_bytes.and_then(|limit| kept::percent(bytes, limit)),
+            limit_used_percent: limit_bytes.and_then(|limit| in_force::percent(bytes, limit)),
             free_space_bytes: limits.free_space_floor,
             device_age_ms: Some(limits.device_age).filter(|&age| age != u64::MAX),
             ignored_settings: config::problems(&read),
@@ -74,7 +74,7 @@ fn is_ours(info: &ApplicationInfo) -> bool {
 /// The caches of its sessions. Where they cannot be read there are none.
 fn sessions(root: &Path, info: &ApplicationInfo) -> Sessions {
     let caches = session_caches::of(root, info);
-    let bytes = kept::sum(caches.iter().map(|kept| kept.bytes));
+    let bytes = in_force::sum(caches.iter().map(|kept| kept.bytes));
     Sessions { caches: caches.len() as u64, bytes }
 }
 
@@ -90,11 +90,11 @@ fn unreadable(root: &Path, info: &ApplicationInfo) -> Vec<Unreadable> {
 
 /// The limits of an application under the settings of all and its own.
 fn keep(application: &Application, of_root: &Settings, own: &Settings) -> Keep {
-    let limit_bytes = kept::application_limit(of_root, own).value;
+    let limit_bytes = in_force::application_limit(of_root, own).value;
     Keep {
         limit_bytes,
-        limit_used_percent: limit_bytes.and_then(|limit| kept::percent(application.bytes, limit)),
-        modules: settings::modules_text(kept::module_policy(of_root, own).value),
+        limit_used_percent: limit_bytes.and_then(|limit| in_force::percent(application.bytes, limit)),
+        modules: settings::modules_text(in_force::module_policy(of_root, own).value),
         ..application.keep.clone()
     }
 }
@@ -106,7 +106,7 @@ pub(super) fn application(info: &ApplicationInfo, mode: BackgroundMode) -> Appli
     runs.devices.iter().for_each(|device| tally.add(device));
     let store = store(runs);
     let (benefit, remark) = remark::judge(&tally, runs.runs, &store, mode);
-    let (bytes, module_bytes) = (kept::bytes(info), kept::module_bytes(info));
+    let (bytes, module_bytes) = (in_force::bytes(info), in_force::module_bytes(info));
     let moment = |unix_ms| (runs.runs > 0).then_some(unix_ms);
     Application {
         name: info.display.clone(),
@@ -116,7 +116,7 @@ pub(super) fn application(info: &ApplicationInfo, mode: BackgroundMode) -> Appli
         keep: Keep {
             modules: settings::modules_text(Default::default()),
             module_bytes,
-            module_percent: kept::percent(module_bytes, bytes),
+            module_percent: in_force::percent(module_bytes, bytes),
             ..Keep::default()
         },
         runs: runs.runs,

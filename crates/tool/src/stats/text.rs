@@ -10,7 +10,7 @@ use vkstash_store::part::tallies::OF_A_BASE;
 use crate::driver_limits::DriverLimit;
 use crate::term::time::{moment, span};
 use crate::units::{counted, plain, saved, size};
-use crate::{kept, names, unready};
+use crate::{in_force, names, unready};
 
 const PORTABLE: &str = "portable";
 /// The reason under which reports count files that were read later.
@@ -26,7 +26,7 @@ pub(crate) fn of(stash: &Stash) -> String {
         lines.push(format!("nothing recorded yet in {}", plain(&stash.root)));
     } else {
         let applications = counted(stash.applications.len() as u64, "application");
-        let used = kept::used(stash.bytes, stash.keep.limit_bytes);
+        let used = in_force::used(stash.bytes, stash.keep.limit_bytes);
         lines.push(format!("{}: {applications}, {used}", plain(&stash.root)));
     }
     for application in &stash.applications {
@@ -49,7 +49,7 @@ pub(crate) fn of(stash: &Stash) -> String {
 fn describe_application(lines: &mut Vec<String>, application: &Application) {
     let mut head = plain(&application.name);
     let keep = &application.keep;
-    let used = kept::used(application.bytes, keep.limit_bytes);
+    let used = in_force::used(application.bytes, keep.limit_bytes);
     head += &format!(": {used}, {}", counted(application.runs, "run"));
     if let (Some(since), Some(last)) = (application.since_unix_ms, application.last_use_unix_ms) {
         head += &format!(" since {}, last use {}", moment(since), moment(last));

@@ -21,9 +21,9 @@ pub(crate) fn run(runner: &Runner, options: &Figures, rounds: Option<usize>) -> 
     if wants(Part::Linked) {
         tables.extend(linked::run(runner, rounds)?);
     }
-    if wants(Part::AppCache) {
+    if wants(Part::ProgramCache) {
         environment::check(Driver::Radv)?;
-        tables.push(app_cache(runner, rounds)?);
+        tables.push(program_cache(runner, rounds)?);
     }
     if wants(Part::Process) {
         tables.extend(process::run(runner, rounds, options.pairs)?);
@@ -60,7 +60,7 @@ fn compiling(runner: &Runner, rounds: usize, served: bool, first: bool) -> Resul
 }
 
 /// A program that keeps a cache file, in its first run with the layer.
-fn app_cache(runner: &Runner, rounds: usize) -> Result<Table, Failure> {
+fn program_cache(runner: &Runner, rounds: usize) -> Result<Table, Failure> {
     let file = runner.path("app-cache");
     let habit = format!("file:{}", file.display());
     let plain = Environment::bare(Driver::Radv);

@@ -305,7 +305,8 @@ pub(crate) enum Part {
     /// The layer's cost in a first run.
     First,
     /// The layer's cost if the program's own cache is warm and the stash empty.
-    AppCache,
+    #[value(name = "app-cache")]
+    ProgramCache,
     /// Whole processes: lavapipe, and programs without pipelines.
     Process,
 }

@@ -49,7 +49,7 @@ fn main() -> ExitCode {
 
 fn run(options: &Run) -> Result<(), Failure> {
     let modules = if options.no_pipelines { Vec::new() } else { corpus::read(&options.selection)? };
-    let app_data = match &options.cache {
+    let initial_data = match &options.cache {
         Habit::File(path) if path.exists() => fs::read(path)?,
         _ => Vec::new(),
     };
@@ -78,7 +78,7 @@ fn run(options: &Run) -> Result<(), Failure> {
     if options.devices_in_turn {
         report.devices_ns = devices(&mut gpu, &modules, options)?;
     } else if !options.no_pipelines {
-        rounds(&gpu, &modules, options, &app_data, &mut report)?;
+        rounds(&gpu, &modules, options, &initial_data, &mut report)?;
     }
     report.teardown_ns = gpu.destroy();
     if options.json {
@@ -114,7 +114,7 @@ fn rounds(
     gpu: &Gpu,
     modules: &[Module],
     options: &Run,
-    app_data: &[u8],
+    initial_data: &[u8],
     report: &mut Report,
 ) -> Result<(), Failure> {
     let book = match &options.identifier_file {
@@ -138,7 +138,7 @@ fn rounds(
         return Ok(());
     }
     let shared = match options.cache {
-        Habit::Shared | Habit::File(_) => Some(Cache::new(gpu, app_data)?),
+        Habit::Shared | Habit::File(_) => Some(Cache::new(gpu, initial_data)?),
         _ => None,
     };
     let source = match (&shared, &options.cache) {

@@ -6,7 +6,7 @@ use crate::format::file::PartIdentity;
 use crate::format::sizes::FIRST_RECORD;
 use crate::reports::{runs, totals};
 use crate::segment::append::Appender;
-use crate::segment::append::{Payload, Slot};
+use crate::segment::append::{Payload, RecordId};
 use crate::segment::file as segment;
 use crate::segment::load;
 use crate::segment::load::State;
@@ -176,7 +176,7 @@ fn what_a_failed_write_has_left_is_cut_off() {
         let mut appender = Appender::create(folder, PartIdentity::Portable, 1).unwrap();
         let length = || fs::metadata(&files(root.path(), "vks")[0]).unwrap().len();
         let item =
-            |number| (Slot { kind: Kind::Recipe, key: key(number) }, Arc::new(Payload(payload(number))));
+            |number| (RecordId { kind: Kind::Recipe, key: key(number) }, Arc::new(Payload(payload(number))));
         for fault in TORN {
             let before = length();
             let plan = Plan::Nth { fault, op: Some(Op::Write), n: 1, on: false };

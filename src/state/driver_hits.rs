@@ -1,5 +1,6 @@
-//! Pipelines that the driver had in its own caches, and of which the stash has no artifact. Background work records
-//! them while the program creates nothing (background/driver_hits.rs).
+//! Driver hits: pipelines that the driver had in its own caches, and of which the stash has no artifact. The serving
+//! side notes them here (serve/driver_hits.rs), and background work records them while the program creates nothing
+//! (background/driver_hits.rs).
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
 use std::collections::VecDeque;
@@ -17,7 +18,7 @@ pub const MOST: usize = if cfg!(target_pointer_width = "32") { 1024 } else { 409
 
 /// A pipeline that the driver had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SlowHit {
+pub struct DriverHit {
     /// Its key.
     pub key: Key,
     /// What the program's call took: what a served call spares it.
@@ -29,7 +30,7 @@ pub type OnNoted = Box<dyn Fn(Duration) + Send + Sync>;
 
 /// The pipelines of one device that the driver had.
 #[derive(Default)]
-pub struct SlowHits {
+pub struct DriverHits {
     on_noted: OnceLock<OnNoted>,
     /// No pipeline is noted any more.
     closed: AtomicBool,
@@ -38,14 +39,14 @@ pub struct SlowHits {
 
 #[derive(Default)]
 struct Keys {
-    waiting: VecDeque<SlowHit>,
+    waiting: VecDeque<DriverHit>,
     /// The sum of the times that the calls for the waiting pipelines took.
     took: Duration,
     /// The keys of all pipelines that were noted in this run.
     noted: FxHashSet<Key>,
 }
 
-impl SlowHits {
+impl DriverHits {
     /// Background work records what is noted from now on.
     pub fn record_with(&self, on_noted: OnNoted) {
         // A device has one.
@@ -58,7 +59,7 @@ impl SlowHits {
     }
 
     /// Notes a key once in a run. False: it was noted before, or there is no room.
-    pub fn note(&self, hit: SlowHit) -> bool {
+    pub fn note(&self, hit: DriverHit) -> bool {
         let took = {
             let mut keys = lock(&self.keys);
             if keys.noted.len() >= MOST || !keys.noted.insert(hit.key) {
@@ -75,7 +76,7 @@ impl SlowHits {
     }
 
     /// Takes the one that was noted first.
-    pub fn take(&self) -> Option<SlowHit> {
+    pub fn take(&self) -> Option<DriverHit> {
         let mut keys = lock(&self.keys);
         let hit = keys.waiting.pop_front()?;
         keys.took = keys.took.saturating_sub(hit.took);
@@ -83,7 +84,7 @@ impl SlowHits {
     }
 
     /// Puts back what was taken and not looked at.
-    pub fn put_back(&self, hit: SlowHit) {
+    pub fn put_back(&self, hit: DriverHit) {
         let mut keys = lock(&self.keys);
         keys.waiting.push_front(hit);
         keys.took += hit.took;
@@ -111,15 +112,15 @@ mod tests {
 
     use super::*;
 
-    fn hit(number: u32) -> SlowHit {
+    fn hit(number: u32) -> DriverHit {
         let mut key = [0; 32];
         key[..4].copy_from_slice(&number.to_le_bytes());
-        SlowHit { key, took: Duration::from_millis(1) }
+        DriverHit { key, took: Duration::from_millis(1) }
     }
 
     #[test]
     fn a_key_is_noted_once_in_a_run_and_the_number_of_keys_is_limited() {
-        let (hits, told) = (SlowHits::default(), Arc::new(Mutex::new(Duration::ZERO)));
+        let (hits, told) = (DriverHits::default(), Arc::new(Mutex::new(Duration::ZERO)));
         let heard = told.clone();
         hits.record_with(Box::new(move |took| *lock(&heard) = took));
         assert!(hits.note(hit(0)) && !hits.note(hit(0)) && hits.note(hit(1)));

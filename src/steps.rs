@@ -2,34 +2,34 @@
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use vkstash_model::tried::{Asked, Got, Said, Why, tenths};
+use vkstash_model::steps::{CreationResult, OrderReason, StepAnswer, StepSource, tenths};
 use vkstash_store::format::record::Key;
 use vkstash_store::reports::timeline::{Creation, MOST_STEPS, Step};
 
 /// What is tried for one pipeline. It is kept on the stack of the call.
-pub struct Tried {
+pub struct Steps {
     began: Instant,
     last: Instant,
-    why: Why,
+    reason: OrderReason,
     count: usize,
     steps: [Step; MOST_STEPS],
 }
 
-impl Tried {
+impl Steps {
     /// The call begins.
-    pub fn begin() -> Tried {
+    pub fn begin() -> Steps {
         let now = Instant::now();
-        Tried { began: now, last: now, why: Why::PassedOn, count: 0, steps: Default::default() }
+        Steps { began: now, last: now, reason: OrderReason::PassedOn, count: 0, steps: Default::default() }
     }
 
     /// The order is known, and the first step begins.
-    pub fn because(&mut self, why: Why) {
-        self.why = why;
+    pub fn set_reason(&mut self, reason: OrderReason) {
+        self.reason = reason;
         self.last = Instant::now();
     }
 
     /// This was tried since the order was known, or since the step before.
-    pub fn step(&mut self, source: Asked, answer: Said) {
+    pub fn add(&mut self, source: StepSource, answer: StepAnswer) {
         let now = Instant::now();
         if let Some(step) = self.steps.get_mut(self.count) {
             let tenths = tenths(now.saturating_duration_since(self.last));
@@ -40,7 +40,7 @@ impl Tried {
     }
 
     /// The call has ended, with the last step.
-    pub fn creation(&self, key: &Key, got: Got) -> Creation {
+    pub fn creation(&self, key: &Key, result: CreationResult) -> Creation {
         let took = self.last.saturating_duration_since(self.began);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let mut half = [0; 16];
@@ -49,8 +49,8 @@ impl Tried {
             key: half,
             unix_us: u64::try_from(now.saturating_sub(took).as_micros()).unwrap_or(u64::MAX),
             tenths: tenths(took),
-            why: self.why as u8,
-            result: got as u8,
+            reason: self.reason as u8,
+            result: result as u8,
             count: self.count as u8,
             steps: self.steps,
         }
@@ -59,17 +59,17 @@ impl Tried {
 
 #[cfg(test)]
 mod tests {
-    use vkstash_model::tried::words;
+    use vkstash_model::steps::words;
 
     use super::*;
 
     #[test]
     fn steps_add_up_to_the_call_and_no_more_are_kept_than_there_is_room_for() {
-        let mut tried = Tried::begin();
+        let mut steps = Steps::begin();
         for _ in 0..MOST_STEPS + 2 {
-            tried.step(Asked::Stash, Said::Refused);
+            steps.add(StepSource::Stash, StepAnswer::Refused);
         }
-        let creation = tried.creation(&[7; 32], Got::Error);
+        let creation = steps.creation(&[7; 32], CreationResult::Error);
         assert_eq!(creation.steps().len(), MOST_STEPS);
         assert!(creation.is_of(&[7; 32]) && !creation.is_of(&[8; 32]));
         let sum: u32 = creation.steps().iter().map(|step| step.tenths).sum();

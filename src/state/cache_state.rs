@@ -1,4 +1,4 @@
-//! The program's pipeline caches.
+//! What the layer knows of each pipeline cache of the program.
 //!
 //! What the stash serves or compiles through a private cache never reaches the program's cache. So each cache
 //! remembers the keys that it was passed for, and when the program asks for the data, or merges, those
@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use rustc_hash::{FxBuildHasher, FxHashSet};
 
-use super::blobs::Blobs;
-use super::budget::Kept;
+use super::blob_digests::BlobDigests;
+use super::budget::BudgetedBytes;
 use super::pending::{DriverContents, PendingKeys};
 use vkstash_model::shader_set::ShaderSet;
 use vkstash_store::base::util::lock;
@@ -31,14 +31,14 @@ pub struct Version {
 /// often must not pay each time. The next answer is built upon it.
 #[derive(Clone)]
 pub struct Remembered {
-    /// [`AppCache::version`] at the time.
+    /// [`CacheState::version`] at the time.
     pub version: Version,
     /// Bytes of the driver's own data at the time: commands that nobody hooks may fill the driver's object, too.
     pub driver_bytes: usize,
     /// The pending entries that are in it.
     pub keys: Arc<FxHashSet<Key>>,
     /// The data.
-    pub data: Arc<Kept>,
+    pub data: Arc<BudgetedBytes>,
 }
 
 impl Remembered {
@@ -53,8 +53,8 @@ impl Remembered {
     }
 }
 
-/// One live cache of the program.
-pub struct AppCache {
+/// What the layer knows of one live cache of the program.
+pub struct CacheState {
     empty_at_first: bool,
     holds_earlier_runs: AtomicBool,
     calls: AtomicU32,
@@ -62,27 +62,26 @@ pub struct AppCache {
     fills: AtomicU32,
     /// The pending entries, and the companion cache.
     pub pending: PendingKeys,
-    /// The artifacts of the pending entries, by their bytes, as far as the program has asked where its pipelines come
-    /// from.
-    pub blobs: Blobs,
+    /// The digests of the pending entries' blobs, as far as the program has asked where its pipelines come from.
+    pub pending_blobs: BlobDigests,
     /// What the driver's object may have.
     pub driver_contents: DriverContents,
     pending_changes: AtomicU32,
-    compiled: Mutex<HashMap<Key, Arc<Kept>, FxBuildHasher>>,
+    compiled: Mutex<HashMap<Key, Arc<BudgetedBytes>, FxBuildHasher>>,
     answer: Mutex<Option<Remembered>>,
 }
 
-impl AppCache {
+impl CacheState {
     /// A cache that was created with or without initial data.
-    pub fn new(empty_at_first: bool) -> AppCache {
-        AppCache {
+    pub fn new(empty_at_first: bool) -> CacheState {
+        CacheState {
             empty_at_first,
             holds_earlier_runs: AtomicBool::new(!empty_at_first),
             calls: AtomicU32::new(0),
             driver_filled: AtomicBool::new(!empty_at_first),
             fills: AtomicU32::new(0),
             pending: PendingKeys::default(),
-            blobs: Blobs::default(),
+            pending_blobs: BlobDigests::default(),
             driver_contents: DriverContents::new(!empty_at_first),
             pending_changes: AtomicU32::new(0),
             compiled: Mutex::default(),
@@ -153,18 +152,18 @@ impl AppCache {
     /// written.
     pub fn add_pending_compiled(&self, key: &Key, shaders: &ShaderSet, blob: &[u8]) {
         // No room: then there is what the stash keeps.
-        if let Some(kept) = Kept::compiled(blob) {
+        if let Some(kept) = BudgetedBytes::compiled(blob) {
             self.compiled().insert(*key, Arc::new(kept));
         }
         self.add_pending(key, shaders);
     }
 
-    fn compiled(&self) -> MutexGuard<'_, HashMap<Key, Arc<Kept>, FxBuildHasher>> {
+    fn compiled(&self) -> MutexGuard<'_, HashMap<Key, Arc<BudgetedBytes>, FxBuildHasher>> {
         lock(&self.compiled)
     }
 
     /// What was compiled for this cache and is kept here.
-    pub fn kept(&self, key: &Key) -> Option<Arc<Kept>> {
+    pub fn kept(&self, key: &Key) -> Option<Arc<BudgetedBytes>> {
         self.compiled().get(key).cloned()
     }
 
@@ -184,7 +183,7 @@ impl AppCache {
     }
 
     /// Takes over the pending entries of another cache: vkMergePipelineCaches, after the driver has merged.
-    pub fn merge_from(&self, source: &AppCache) {
+    pub fn merge_from(&self, source: &CacheState) {
         self.calls.fetch_add(1, Ordering::AcqRel);
         if source.driver_filled() {
             self.mark_filled();
@@ -192,7 +191,7 @@ impl AppCache {
         if source.holds_earlier_runs() {
             self.holds_earlier_runs.store(true, Ordering::Release);
         }
-        self.blobs.merge_from(&source.blobs);
+        self.pending_blobs.merge_from(&source.pending_blobs);
         for (key, shaders) in source.pending.pending() {
             if let Some(kept) = source.kept(&key) {
                 self.compiled().insert(key, kept);
@@ -205,13 +204,13 @@ impl AppCache {
 /// A creation call that names a cache. The version changes when the call ends, too: data that was read during the call
 /// lacks what the driver added later.
 pub struct InCall<'a> {
-    cache: &'a AppCache,
+    cache: &'a CacheState,
     fills: u32,
 }
 
 impl InCall<'_> {
     /// Before the driver gets the cache.
-    pub fn new(cache: &AppCache) -> InCall<'_> {
+    pub fn new(cache: &CacheState) -> InCall<'_> {
         let fills = cache.fills.load(Ordering::Acquire);
         InCall { cache, fills }
     }
@@ -232,10 +231,10 @@ mod tests {
 
     #[test]
     fn only_the_first_call_of_an_empty_cache_is_fresh() {
-        let cache = AppCache::new(true);
+        let cache = CacheState::new(true);
         assert!(cache.begin_call() && !cache.driver_filled());
         assert!(!cache.begin_call());
-        let loaded = AppCache::new(false);
+        let loaded = CacheState::new(false);
         assert!(!loaded.begin_call() && loaded.driver_filled());
         assert!(loaded.holds_earlier_runs() && !cache.holds_earlier_runs());
         cache.merge_from(&loaded);
@@ -244,7 +243,7 @@ mod tests {
 
     #[test]
     fn keys_are_pending_once_in_order_and_merge() {
-        let (one, two) = (AppCache::new(true), AppCache::new(true));
+        let (one, two) = (CacheState::new(true), CacheState::new(true));
         let shaders = ShaderSet::default();
         one.add_pending_compiled(&[1; 32], &shaders, b"blob");
         [[2; 32], [1; 32], [2; 32], [3; 32]].iter().for_each(|key| one.add_pending(key, &shaders));
@@ -259,9 +258,10 @@ mod tests {
 
     #[test]
     fn the_version_changes_when_something_may_have_come_in_and_only_then() {
-        let cache = AppCache::new(false);
+        let cache = CacheState::new(false);
         let mut last = cache.version();
-        let mut changed = |cache: &AppCache| std::mem::replace(&mut last, cache.version()) != cache.version();
+        let mut changed =
+            |cache: &CacheState| std::mem::replace(&mut last, cache.version()) != cache.version();
         cache.add_pending(&[1; 32], &ShaderSet::default());
         assert!(changed(&cache));
         let call = InCall::new(&cache);

@@ -25,7 +25,7 @@ macro_rules! words {
 
 words! {
     /// Where a pipeline may be, or come from.
-    Asked {
+    StepSource {
         /// What background work has made.
         Parked => 0, "parked";
         /// The driver's caches.
@@ -43,7 +43,7 @@ words! {
 
 words! {
     /// What has come of it.
-    Said {
+    StepAnswer {
         /// The pipeline.
         Had => 0, "had it";
         /// The pipeline, which the driver's objects in memory cannot have had.
@@ -69,7 +69,7 @@ words! {
 
 words! {
     /// Why these sources were asked, in this order.
-    Why {
+    OrderReason {
         /// The driver is asked before the stash.
         DriverFirst => 0, "driver first";
         /// The stash is asked before the driver: the driver's disk is slow beside a cache, or the user has it so.
@@ -96,7 +96,7 @@ words! {
 /// What a creation has come to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Got {
+pub enum CreationResult {
     /// The pipeline.
     Pipeline = 0,
     /// VK_PIPELINE_COMPILE_REQUIRED.
@@ -117,8 +117,8 @@ pub fn duration(tenths: u32) -> Duration {
 
 /// One step in words: `driver had it on disk`.
 pub fn words(step: &Step) -> String {
-    let (source, answer) = (Asked::word(step.source), Said::word(step.answer));
-    if step.source == Asked::Compile as u8 && step.answer == Said::Had as u8 {
+    let (source, answer) = (StepSource::word(step.source), StepAnswer::word(step.answer));
+    if step.source == StepSource::Compile as u8 && step.answer == StepAnswer::Had as u8 {
         return "compiled".to_owned();
     }
     format!("{source} {answer}")
@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn what_a_newer_program_has_written_is_unknown() {
         assert_eq!(
-            (Asked::word(15), Said::word(1), Why::word(200)),
+            (StepSource::word(15), StepAnswer::word(1), OrderReason::word(200)),
             ("unknown", "had it on disk", "unknown")
         );
         assert_eq!(words(&Step { source: 4, answer: 0, tenths: 0 }), "compiled");

@@ -1,6 +1,6 @@
-//! Which artifacts are pending for a cache of the program's, told by their bytes: drivers leave state out of their own
-//! keys, so two recipes can be one entry of a driver's cache, and their artifacts are equal then. Kept for programs
-//! that ask where a pipeline came from.
+//! The digests of the blobs that are pending for a cache of the program's. Drivers leave state out of their own keys,
+//! so two recipes can be one entry of a driver's cache, and their blobs are equal then. Noted for programs that ask
+//! where a pipeline came from.
 
 use std::sync::{Mutex, MutexGuard};
 
@@ -11,9 +11,9 @@ use vkstash_store::base::util::lock;
 
 /// The first half of the SHA-256 of each of them: a wrong "hit" would be a lie to the program.
 #[derive(Default)]
-pub struct Blobs(Mutex<FxHashSet<[u8; 16]>>);
+pub struct BlobDigests(Mutex<FxHashSet<[u8; 16]>>);
 
-impl Blobs {
+impl BlobDigests {
     /// This one is pending for the cache. Says whether it was already.
     pub fn note(&self, blob: &[u8]) -> bool {
         let digest: [u8; 32] = Sha256::digest(blob).into();
@@ -22,7 +22,7 @@ impl Blobs {
     }
 
     /// Takes over what is pending for another cache.
-    pub fn merge_from(&self, source: &Blobs) {
+    pub fn merge_from(&self, source: &BlobDigests) {
         // One lock at a time: two threads may merge two caches into each other.
         let theirs: Vec<[u8; 16]> = source.entries().iter().copied().collect();
         self.entries().extend(theirs);
@@ -39,7 +39,7 @@ mod tests {
 
     #[test]
     fn what_is_equal_is_pending_once_and_merges() {
-        let (one, other) = (Blobs::default(), Blobs::default());
+        let (one, other) = (BlobDigests::default(), BlobDigests::default());
         assert!(!one.note(b"first") && one.note(b"first") && !one.note(b"second"));
         other.merge_from(&one);
         assert!(other.note(b"first") && other.note(b"second") && !other.note(b"third"));

@@ -1,4 +1,5 @@
-//! The limits in force for a stash, and where each comes from.
+//! The settings in force for a stash and its applications: limits, which modules are kept, the mode of background work;
+//! and where each comes from.
 
 use std::path::Path;
 

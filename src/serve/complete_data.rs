@@ -7,8 +7,8 @@ use ash::vk;
 use rustc_hash::FxHashSet;
 
 use super::private_cache::PrivateCache;
-use crate::state::app_cache::{AppCache, Remembered};
-use crate::state::budget::Kept;
+use crate::state::budget::BudgetedBytes;
+use crate::state::cache_state::{CacheState, Remembered};
 use crate::state::device::Device;
 use vkstash_model::payload;
 use vkstash_store::base::memory;
@@ -19,7 +19,7 @@ pub enum CompleteData {
     /// Data that was put together for this call.
     Fresh(Vec<u8>),
     /// The answer of an earlier call, from which nothing has changed since.
-    Remembered(Arc<Kept>),
+    Remembered(Arc<BudgetedBytes>),
 }
 
 impl CompleteData {
@@ -37,7 +37,11 @@ impl CompleteData {
 ///
 /// # Safety
 /// `handle` is a live cache that the program lets this thread read now.
-pub unsafe fn complete(device: &Device, handle: vk::PipelineCache, cache: &AppCache) -> Option<CompleteData> {
+pub unsafe fn complete(
+    device: &Device,
+    handle: vk::PipelineCache,
+    cache: &CacheState,
+) -> Option<CompleteData> {
     // Read first: what changes from here on is in the next answer for certain.
     let version = cache.version();
     let pending = cache.pending();
@@ -55,7 +59,7 @@ pub unsafe fn complete(device: &Device, handle: vk::PipelineCache, cache: &AppCa
         // An empty cache and one pipeline: the artifact is the answer as it is. Not remembered: translators
         // have a cache for each pipeline, and reading it again is as good.
         [key] if !driver_has_some && !cache.has_companion() => {
-            return artifact(device, Some(cache), key).map(CompleteData::Fresh);
+            return blob_of(device, Some(cache), key).map(CompleteData::Fresh);
         }
         _ => {}
     }
@@ -66,7 +70,7 @@ pub unsafe fn complete(device: &Device, handle: vk::PipelineCache, cache: &AppCa
     let (data, keys) = unsafe { merged(device, source, cache, &pending, answer.as_ref()) }?;
     // The earlier answer's room in the budget is free before the next one takes its own.
     *answer = None;
-    match Kept::answer(data) {
+    match BudgetedBytes::answer(data) {
         Ok(data) => {
             let data = Arc::new(data);
             *answer = Some(Remembered { version, driver_bytes, keys: Arc::new(keys), data: data.clone() });
@@ -96,7 +100,7 @@ fn empty_bytes(device: &Device) -> Option<usize> {
 unsafe fn merged(
     device: &Device,
     source: Option<vk::PipelineCache>,
-    cache: &AppCache,
+    cache: &CacheState,
     pending: &[Key],
     last: Option<&Remembered>,
 ) -> Option<(Vec<u8>, FxHashSet<Key>)> {
@@ -116,7 +120,7 @@ unsafe fn merged(
         if keys.contains(key) {
             continue;
         }
-        let blob = artifact(device, Some(cache), key);
+        let blob = blob_of(device, Some(cache), key);
         if let Some(part) = blob.and_then(|blob| PrivateCache::new(device, &blob)) {
             // SAFETY: both caches are the layer's, and only this thread uses them.
             unsafe { all.take_from(part.handle()) }?;
@@ -126,14 +130,15 @@ unsafe fn merged(
     Some((all.data_behind(&[]).ok()?, keys))
 }
 
-/// Flushes the pending entries of `source` into the driver's object of a cache that nothing is remembered for.
+/// The program merges `source` into a cache whose creation the layer did not see. Nothing can be noted as pending for
+/// that one, so the pending entries of `source` are merged into the driver's own object at once.
 ///
 /// # Safety
 /// `into` is a live cache that the program lets this thread change now.
-pub unsafe fn flush(device: &Device, into: vk::PipelineCache, source: &AppCache) {
+pub unsafe fn flush(device: &Device, into: vk::PipelineCache, source: &CacheState) {
     let Some(merge) = device.table.merge_pipeline_caches else { return };
     for key in source.pending() {
-        let blob = artifact(device, Some(source), &key);
+        let blob = blob_of(device, Some(source), &key);
         let Some(part) = blob.and_then(|blob| PrivateCache::new(device, &blob)) else { continue };
         // SAFETY: `into` is a live cache that the program lets this thread change; only this thread uses the
         // source. A failure costs the program a compile.
@@ -159,8 +164,8 @@ pub unsafe fn write_prefix(
     (result == vk::Result::SUCCESS || result == vk::Result::INCOMPLETE).then_some(result)
 }
 
-/// The data of a pending entry: as it was kept when it was compiled, or from the stash.
-pub fn artifact(device: &Device, cache: Option<&AppCache>, key: &Key) -> Option<Vec<u8>> {
+/// The blob of a pending entry: as it was kept when it was compiled, or from the artifact in the stash.
+pub fn blob_of(device: &Device, cache: Option<&CacheState>, key: &Key) -> Option<Vec<u8>> {
     if let Some(kept) = cache.and_then(|cache| cache.kept(key)) {
         return memory::copied(&kept);
     }
