@@ -1,7 +1,21 @@
-//! Copies of stashes.
+//! Folders of stashes: copies, and their configuration.
 
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
-use std::{fs, io};
+
+use vkstash_store::settings::places::FILE;
+
+/// Writes the configuration file of a root, which is created if it is missing. An empty text removes the file.
+pub fn configure(root: &Path, text: &str) {
+    DirBuilder::new().recursive(true).mode(0o700).create(root).unwrap();
+    let file = root.join(FILE);
+    if text.is_empty() {
+        return fs::remove_file(file).unwrap();
+    }
+    fs::write(file, text).unwrap();
+}
 
 /// Copies a folder of folders and files.
 ///

@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 
 use vkstash_layer_tests::child::{Run, Scenario, scenario};
 use vkstash_layer_tests::env::{Driver, Env};
+use vkstash_layer_tests::folder::configure;
 use vkstash_layer_tests::suite::run;
 use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions};
 use vkstash_layer_tests::work::{self, Done, Work};
-use vkstash_store::settings::{self, Settings};
 use vkstash_store::stash::inspect::list_applications;
 
 const COUNT: u64 = 4;
@@ -78,15 +78,11 @@ fn tasks_are_events_of_threads_with_a_name() {
 }
 
 #[test]
-fn the_stored_mode_counts_the_applications_before_the_roots_and_the_environment_before_both() {
+fn the_stored_mode_counts_the_applications_before_that_of_all_and_the_environment_before_both() {
     used_before(|scenario, env| {
         let root = env.stash_folder();
         let application = list_applications(&root).unwrap().remove(0).folder;
-        let store = |application: Option<&str>, mode: &str| {
-            let (settings, complaints) = Settings::parse(&format!("background = {mode}"));
-            assert!(complaints.is_empty(), "{complaints:?}");
-            settings::write(&root, application, &settings).unwrap();
-        };
+        let own = |mode: &str| format!("[application.{application}]\nbackground = '{mode}'\n");
         let parks = |name: &str, env: &Env, expected: bool| {
             let (ended, trace) = watched(scenario, env, name, expected);
             let counts = ["parked", "served"].map(|name| ended.reports.sum(name));
@@ -94,15 +90,14 @@ fn the_stored_mode_counts_the_applications_before_the_roots_and_the_environment_
             assert_eq!(counts, expected_counts, "{name}: {:?}", ended.reports.counters());
             assert_eq!(traced(&trace, "plan"), usize::from(expected), "{name}");
         };
-        store(None, "disabled");
+        configure(&root, "background = 'disabled'\n");
         parks("root", env, false);
-        store(Some(&application), "allowed");
+        configure(&root, &format!("background = 'disabled'\n{}", own("allowed")));
         parks("application", env, true);
-        store(Some(&application), "profiling");
-        store(None, "allowed");
+        configure(&root, &format!("background = 'allowed'\n{}", own("profiling")));
         parks("profiling", env, false);
         parks("environment", &env.clone().var("VKSTASH_BACKGROUND", "intrusive"), true);
-        store(Some(&application), "intrusive");
+        configure(&root, &format!("background = 'allowed'\n{}", own("intrusive")));
         parks("disabled", &env.clone().var("VKSTASH_BACKGROUND", "disabled"), false);
     });
 }

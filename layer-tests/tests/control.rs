@@ -10,11 +10,12 @@ use serde_json::{Value, json};
 use vkstash_layer_tests::api::{Api, CLEAR, COMPILATIONS, CONVERSIONS, DISABLE, ENABLE, Statistics};
 use vkstash_layer_tests::child::{Scenario, scenario};
 use vkstash_layer_tests::env::{Driver, Env};
+use vkstash_layer_tests::folder::configure;
 use vkstash_layer_tests::suite::{assert_all_served, run};
 use vkstash_layer_tests::test_driver::TestDriver;
 use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions};
 use vkstash_layer_tests::work::{self, Work};
-use vkstash_store::settings::{self, CacheKinds, Settings};
+use vkstash_store::settings::CacheKinds;
 use vkstash_store::stash::inspect::list_applications;
 
 const COUNT: u32 = 4;
@@ -34,6 +35,11 @@ enum Act {
     Store(PathBuf, u32),
 }
 
+/// The line of a configuration file that disables these kinds.
+fn disabled(kinds: CacheKinds) -> String {
+    format!("disabled-caches = '{}'\n", kinds.text())
+}
+
 /// Runs the acts. Returns the statistics after each of them.
 fn acts(input: &Value) -> Value {
     let acts: Vec<Act> = serde_json::from_value(input.clone()).unwrap();
@@ -48,8 +54,7 @@ fn acts(input: &Value) -> Value {
                 assert_eq!(api.control(kinds, control), 0, "{kinds} {control}");
             }
             Act::Store(root, kinds) => {
-                let disabled_caches = Some(CacheKinds(kinds));
-                settings::write(&root, None, &Settings { disabled_caches, ..Settings::default() }).unwrap();
+                configure(&root, &disabled(CacheKinds(kinds)));
                 let began = Instant::now();
                 loop {
                     let before = api.statistics().missed_in_stash;
@@ -165,7 +170,7 @@ fn a_running_program_follows_the_settings() {
         let next = run(scenario, env, &works(0));
         let counted = next.reports.counters();
         assert_eq!((next.reports.sum("served"), next.reports.sum("compiled")), (0, 0), "{counted:?}");
-        settings::write(&root, None, &Settings::default()).unwrap();
+        configure(&root, "");
         assert_all_served(&run(scenario, env, &works(0)), COUNT);
     });
 }
@@ -174,9 +179,7 @@ fn a_running_program_follows_the_settings() {
 fn disabled_conversions_are_not_kept() {
     controlled(|scenario, env| {
         let root = env.stash_folder();
-        std::fs::create_dir_all(&root).unwrap();
-        let disabled_caches = Some(CacheKinds::CONVERSIONS);
-        settings::write(&root, None, &Settings { disabled_caches, ..Settings::default() }).unwrap();
+        configure(&root, &disabled(CacheKinds::CONVERSIONS));
         let first = run(scenario, env, &works(0));
         assert_eq!(first.reports.sum("compiled"), u64::from(COUNT), "{:?}", first.reports.counters());
         let applications = list_applications(&root).unwrap();

@@ -10,10 +10,11 @@ use serde_json::{Value, json};
 use vkstash_layer_tests::api::{Api, DISABLE, DRIVER_MANAGED, ENABLE};
 use vkstash_layer_tests::child::{Scenario, scenario};
 use vkstash_layer_tests::env::{Driver, Env};
+use vkstash_layer_tests::folder::configure;
 use vkstash_layer_tests::test_driver::TestDriver;
 use vkstash_layer_tests::vulkan::binaries::{self, InternalCacheControl};
 use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions, spirv};
-use vkstash_store::settings::{self, CacheKinds, Settings};
+use vkstash_store::settings::CacheKinds;
 use vkstash_store::stash::inspect::list_applications;
 
 /// sType of VkDevicePipelineBinaryInternalCacheControlKHR.
@@ -83,10 +84,11 @@ fn create(input: &Value) -> Value {
     json!({ "told": told, "tells": tells, "controls": controls, "violations": record["violations"] })
 }
 
-fn store(root: &Path, application: Option<&str>, kinds: CacheKinds) {
-    std::fs::create_dir_all(root).unwrap();
-    let disabled_caches = Some(kinds);
-    settings::write(root, application, &Settings { disabled_caches, ..Settings::default() }).unwrap();
+/// Writes a configuration file that disables kinds, and others for one application.
+fn store(root: &Path, all: CacheKinds, own: Option<(&str, CacheKinds)>) {
+    let line = |kinds: CacheKinds| format!("disabled-caches = '{}'\n", kinds.text());
+    let own = own.map(|(folder, kinds)| format!("[application.{folder}]\n{}", line(kinds)));
+    configure(root, &(line(all) + &own.unwrap_or_default()));
 }
 
 /// How often the driver was told.
@@ -107,17 +109,16 @@ fn the_driver_is_told_what_the_user_has_disabled() {
         let env = scenario.on(Driver::Test(test_driver())).unwrap();
         let root = env.stash_folder();
         assert_eq!(told(scenario, &env, json!({})), 0);
-        store(&root, None, CacheKinds::DRIVER_MANAGED);
+        store(&root, CacheKinds::DRIVER_MANAGED, None);
         assert_eq!(told(scenario, &env, json!({})), 1);
         // The program says otherwise, or may have the driver look for binaries in that cache.
         assert_eq!(told(scenario, &env, json!({ "says": "keeps its cache" })), 1, "only its own structure");
         assert_eq!(told(scenario, &env, json!({ "says": "uses binaries" })), 0);
         // The application's own setting comes first.
         let folder = list_applications(&root).unwrap()[0].folder.clone();
-        store(&root, Some(&folder), CacheKinds::NONE);
+        store(&root, CacheKinds::DRIVER_MANAGED, Some((&folder, CacheKinds::NONE)));
         assert_eq!(told(scenario, &env, json!({})), 0);
-        store(&root, None, CacheKinds::NONE);
-        store(&root, Some(&folder), CacheKinds::DRIVER_MANAGED);
+        store(&root, CacheKinds::NONE, Some((&folder, CacheKinds::DRIVER_MANAGED)));
         assert_eq!(told(scenario, &env, json!({})), 1);
         // Drivers that cannot be told.
         for driver in
@@ -146,7 +147,7 @@ fn a_driver_that_does_not_want_to_be_told_keeps_its_features() {
             let mut script = test_driver();
             script["faults"] = (1..=calls).map(fault).collect();
             let env = scenario.on(Driver::Test(script)).unwrap();
-            store(&env.stash_folder(), None, CacheKinds::DRIVER_MANAGED);
+            store(&env.stash_folder(), CacheKinds::DRIVER_MANAGED, None);
             let said = scenario.run_ok::<Value>("create", &env, &json!({ "driver": "test" })).value;
             assert_eq!(said["violations"], json!([]));
             (said["tells"].clone(), said["controls"].clone())
@@ -170,7 +171,7 @@ fn radv_keeps_nothing_while_its_cache_is_disabled_and_the_stash_serves() {
         let env = env.driver_cache().var("VKSTASH_BACKGROUND", "disabled");
         // The disk cache writes one file for each entry.
         let env = env.var("MESA_DISK_CACHE_MULTI_FILE", "1");
-        store(&env.stash_folder(), None, CacheKinds::DRIVER_MANAGED);
+        store(&env.stash_folder(), CacheKinds::DRIVER_MANAGED, None);
         let first = scenario.run_ok::<Value>("create", &env, &json!({}));
         assert_eq!(first.reports.sum("compiled"), 1, "{:?}", first.reports.counters());
         let of_driver = |file: &&PathBuf| file.to_string_lossy().contains("driver-cache");
@@ -181,7 +182,7 @@ fn radv_keeps_nothing_while_its_cache_is_disabled_and_the_stash_serves() {
         let second = scenario.run_ok::<Value>("create", &env, &json!({}));
         assert_eq!(second.reports.sum("served"), 1, "{:?}", second.reports.counters());
         assert_eq!(kept(), 0, "{:?}", files(scenario.folder()));
-        store(&env.stash_folder(), None, CacheKinds::NONE);
+        store(&env.stash_folder(), CacheKinds::NONE, None);
         let env = env.stash(scenario.folder().join("other stash"));
         scenario.run_ok::<Value>("create", &env, &json!({}));
         assert!(kept() > 0, "{:?}", files(scenario.folder()));

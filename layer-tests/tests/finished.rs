@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 
 use vkstash_layer_tests::child::{Scenario, Step, scenario};
 use vkstash_layer_tests::env::{Driver, Env};
+use vkstash_layer_tests::folder::configure;
 use vkstash_layer_tests::paths;
 use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions};
 use vkstash_layer_tests::waiting::until;
 use vkstash_layer_tests::work::{self, Caches, Done, End, Shader, Work};
-use vkstash_store::settings::{self, BackgroundMode, Settings};
 use vkstash_store::stash::inspect::{PartInfo, list_applications};
 
 const STEPS: &[(&str, Step)] = &[("work", work::step), ("leave", leave)];
@@ -130,8 +130,7 @@ fn nothing_is_started_where_it_is_not_wanted_or_would_be_noticed() {
         let left = |name: &str, kind: &str, env: &Env| {
             let env = env.clone().stash(scenario.folder().join(name));
             if name == "settings" {
-                let disabled = Settings { background: Some(BackgroundMode::Disabled), ..Settings::default() };
-                settings::write(&env.stash_folder(), None, &disabled).unwrap();
+                configure(&env.stash_folder(), "background = 'disabled'\n");
             }
             let input = json!({ "work": pipelines(End::Orderly), "as": kind });
             let ran = scenario.run_ok::<Value>("leave", &env, &input);

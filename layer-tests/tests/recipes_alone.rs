@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use vkstash_layer_tests::child::{self, Scenario, Step, scenario};
 use vkstash_layer_tests::env::{Driver, Env};
+use vkstash_layer_tests::folder::configure;
 use vkstash_layer_tests::test_driver::TestDriver;
 use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions, spirv};
 use vkstash_layer_tests::waiting::PATIENCE;
@@ -18,7 +19,6 @@ use vkstash_model::recipe;
 use vkstash_store::format::app_name::AppName;
 use vkstash_store::format::record::{Key, Kind, UseRecord};
 use vkstash_store::maintenance;
-use vkstash_store::settings::{self, Settings};
 use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 use vkstash_store::stash::open::Stash;
 
@@ -382,27 +382,24 @@ fn without_background_work_nothing_is_recorded() {
             assert!(all.parts.iter().all(|part| part.records.is_empty()), "{:?}", all.parts);
         }
         let root = env.stash_folder();
-        let store = |folder: Option<&str>, mode: &str| {
-            let (settings, complaints) = Settings::parse(&format!("background = {mode}"));
-            assert!(complaints.is_empty(), "{complaints:?}");
-            settings::write(&root, folder, &settings).unwrap();
-        };
         for mode in ["disabled", "profiling"] {
-            store(None, mode);
+            configure(&root, &format!("background = '{mode}'\n"));
             let seen = run(scenario, env, &Work::default());
             let counts = ["compiled_unrecorded", "modules"].map(|name| seen.reports.sum(name));
             assert_eq!(counts, [3, 0], "{mode} is stored");
             let all = application(&root);
             assert!(all.parts.iter().all(|part| part.records.is_empty()), "{:?}", all.parts);
         }
-        // What was recorded before stays. The environment comes before the settings, and the application's before the
-        // root's.
+        // What was recorded before stays. The environment comes before the settings, and the application's before that
+        // of all.
         run(
             scenario,
             &env.clone().var("VKSTASH_BACKGROUND", "allowed"),
             &Work { count: 1, ..Work::default() },
         );
-        store(Some(&application(&root).folder), "allowed");
+        let folder = application(&root).folder;
+        let allowed = format!("background = 'profiling'\n[application.{folder}]\nbackground = 'allowed'\n");
+        configure(&root, &allowed);
         run(scenario, env, &Work::default());
         run(
             scenario,
@@ -423,7 +420,7 @@ fn the_module_policy_applies_to_modules_and_descriptions_stay() {
             for first in [1, 100, 200, 300] {
                 run(scenario, &env, &Work { first, ..Work::default() });
             }
-            std::fs::write(root.join("settings"), format!("modules = {policy}\n")).unwrap();
+            configure(&root, &format!("modules = '{policy}'\n"));
             maintenance::run(&root, recipe::modules_of).unwrap();
             let records = Records::of(&root);
             assert_recorded(&records, 12);

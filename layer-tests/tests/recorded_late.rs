@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 
 use vkstash_layer_tests::child::{Run, Scenario, Step, scenario};
 use vkstash_layer_tests::env::{Driver, Env};
+use vkstash_layer_tests::folder::configure;
 use vkstash_layer_tests::test_driver::TestDriver;
 use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions};
 use vkstash_layer_tests::waiting::{self, until};
 use vkstash_layer_tests::work::{self, Caches, Done, Shader, Work};
-use vkstash_store::settings::{self, BackgroundMode, Settings};
 use vkstash_store::stash::inspect::list_applications;
 
 const STEPS: &[(&str, Step)] =
@@ -363,9 +363,7 @@ fn without_background_work_the_programs_calls_record() {
         let forbidden = |name: &str, env: Env| {
             let env = env.stash(scenario.folder().join(name));
             if name == "settings" {
-                let off = Settings { background: Some(BackgroundMode::Disabled), ..Settings::default() };
-                std::fs::create_dir_all(env.stash_folder()).unwrap();
-                settings::write(&env.stash_folder(), None, &off).unwrap();
+                configure(&env.stash_folder(), "background = 'disabled'\n");
             }
             let input = json!({ "work": work, "end": "quiet", "threads": false });
             let run = scenario.run_ok::<Value>("program", &env, &input);

@@ -21,7 +21,7 @@ use crate::units::{counted, plain, size};
 use vkstash_exchange::{export, import};
 use vkstash_store::format::refusal::OpenError;
 use vkstash_store::maintenance::pack::pack;
-use vkstash_store::settings::places::of_path;
+use vkstash_store::settings::file::{Complaint, Wrong};
 use vkstash_store::settings::{self, BASES};
 use vkstash_store::stash::inspect::{base_refusal, list_applications};
 
@@ -58,6 +58,8 @@ pub(crate) enum BaseError {
     Unknown(PathBuf),
     #[error("cannot add {}: a configuration file is UTF-8 text, and the path is not", shown(.0))]
     NoText(PathBuf),
+    #[error("{} is not changed: {complaint}", path.display())]
+    Wrong { path: PathBuf, complaint: Complaint },
     #[error("{} is not changed: first take the right to write to it from others", path.display())]
     OthersMayWrite { path: PathBuf },
     #[error("cannot print it: {0}")]
@@ -92,7 +94,7 @@ fn list(args: &BaseListArgs) -> Result<(), BaseError> {
 /// Changes the list in the configuration file. What is in no file that others may write to counts alone.
 fn change(
     args: &BaseChangeArgs,
-    apply: impl Fn(&mut Vec<PathBuf>, &Path, PathBuf) -> Result<(), BaseError>,
+    apply: impl FnOnce(&mut Vec<PathBuf>, &Path, PathBuf) -> Result<(), BaseError>,
 ) -> Result<(), BaseError> {
     let root = root::root(args.dir.as_deref()).ok_or(BaseError::NoRoot)?;
     let path = absolute(&args.base).map_err(|error| BaseError::Path(args.base.clone(), error))?;
@@ -102,13 +104,20 @@ fn change(
     if target.metadata().is_ok_and(|file| file.mode() & 0o022 != 0) {
         return Err(BaseError::OthersMayWrite { path: target });
     }
-    let mut bases = of_path(&target).map(|file| file.config.all.bases).unwrap_or_default();
-    apply(&mut bases, &root, base)?;
-    let text =
-        |base: &PathBuf| base.to_str().map(str::to_owned).ok_or_else(|| BaseError::NoText(base.clone()));
-    let list = bases.iter().map(text).collect::<Result<Vec<_>, _>>()?;
-    let change = if list.is_empty() { Change::Unset(BASES) } else { Change::SetList(BASES, list) };
-    Ok(edit::change(&target, None, &[change])?)
+    edit::change(&target, None, |config| {
+        // What is wrong in the list would be gone.
+        let is_of_bases =
+            |complaint: &&Complaint| matches!(&complaint.what, Wrong::Value { name, .. } if name == BASES);
+        if let Some(complaint) = config.complaints.iter().find(is_of_bases) {
+            return Err(BaseError::Wrong { path: target.clone(), complaint: complaint.clone() });
+        }
+        let mut bases = config.all.bases.clone();
+        apply(&mut bases, &root, base)?;
+        let text = |base: PathBuf| base.into_os_string().into_string();
+        let list = bases.into_iter().map(text).collect::<Result<Vec<_>, _>>();
+        let list = list.map_err(|base| BaseError::NoText(base.into()))?;
+        Ok(vec![if list.is_empty() { Change::Unset(BASES) } else { Change::SetList(BASES, list) }])
+    })
 }
 
 fn add(bases: &mut Vec<PathBuf>, root: &Path, base: PathBuf) -> Result<(), BaseError> {

@@ -13,7 +13,8 @@ use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 
 use crate::choice::{ChoiceError, choose};
 use crate::cli::{CacheAction, CacheArgs};
-use crate::config::edit::{self, Change, EditError};
+use crate::config;
+use crate::config::edit::{self, Application, Change, EditError};
 use crate::in_force::{self, Source};
 use crate::output::{self, Printer};
 use crate::root;
@@ -68,16 +69,19 @@ fn change(
 ) -> Result<(), EditError> {
     let read = settings::read(root);
     let of_all = read.all().disabled_caches.unwrap_or_default();
-    let (inherited, now) = match chosen {
-        Some(info) => (of_all, read.of(&info.folder).disabled_caches.unwrap_or(of_all)),
-        None => (CacheKinds::NONE, of_all),
-    };
-    let wanted = to(now);
-    let change = match wanted == inherited {
-        true => Change::Unset(settings::DISABLED_CACHES),
-        false => Change::Set(settings::DISABLED_CACHES, wanted.text()),
-    };
-    edit::change_of(args.dir.as_deref(), found, chosen, &[change])
+    let section = chosen.map(|info| config::section_of(found, info));
+    let application = section.as_ref().map(|(name, folder)| Application { name, folder });
+    edit::change(&edit::target(args.dir.as_deref())?, application.as_ref(), |config| {
+        let (inherited, own) = match &application {
+            Some(application) => (of_all, config.of(application.folder).disabled_caches),
+            None => (CacheKinds::NONE, config.all.disabled_caches),
+        };
+        let wanted = to(own.unwrap_or(inherited));
+        Ok(vec![match wanted == inherited {
+            true => Change::Unset(settings::DISABLED_CACHES),
+            false => Change::Set(settings::DISABLED_CACHES, wanted.text()),
+        }])
+    })
 }
 
 /// The kinds that are disabled, and the source of that.

@@ -1,7 +1,7 @@
 //! The command line, in one place: usage, help and parsing.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 
@@ -128,6 +128,24 @@ pub(crate) enum Command {
     /// Write the man pages, for packages
     #[command(hide = true)]
     Man(ManArgs),
+}
+
+impl Command {
+    /// The `--dir` of a command that reads or changes settings. None: another command.
+    pub(crate) fn stash_with_settings(&self) -> Option<Option<&Path>> {
+        let dir = match self {
+            Command::Run(args) => &args.dir,
+            Command::Stats(args) => &args.dir,
+            Command::Gc(args) => &args.dir,
+            Command::Config(args) => &args.dir,
+            Command::Keep(args) => &args.dir,
+            Command::Background(args) => &args.dir,
+            Command::Cache(args) => &args.dir,
+            Command::Doctor(args) => &args.dir,
+            _ => return None,
+        };
+        Some(dir.as_deref())
+    }
 }
 
 #[derive(Args)]
@@ -298,7 +316,6 @@ pub(crate) enum BaseAction {
     Build(BaseBuildArgs),
     /// Show the bases that programs look into, and why one of them is not used
     ///
-    /// In a path, % and two digits stand for a byte that cannot be shown.
     List(BaseListArgs),
     /// Have programs look into this base too, after those that were added before
     ///

@@ -16,7 +16,7 @@ use vkstash_model::variables::{self, Background};
 use vkstash_store::bounds::Limits;
 use vkstash_store::format::refusal::OpenError;
 use vkstash_store::settings::file::{Complaint, Wrong};
-use vkstash_store::settings::places::{Configuration, is_of};
+use vkstash_store::settings::places::Configuration;
 use vkstash_store::settings::{
     self, APPLICATION_NAMES, BACKGROUND, BASES, BackgroundMode, CacheKinds, DEVELOPER_MODE, NAMES, Settings,
 };
@@ -120,7 +120,7 @@ fn change_and_say(args: &ConfigArgs, root: &Path, changes: &[Change]) -> Result<
     let path = edit::target(args.dir.as_deref())?;
     let application = args.application.as_ref().map(|name| named(&found, name, root)).transpose()?;
     let of = application.as_ref().map(|(name, folder)| Application { name, folder });
-    edit::change(&path, of.as_ref(), changes)?;
+    edit::change(&path, of.as_ref(), |_| Ok::<_, EditError>(changes.to_vec()))?;
     let said = format!("{}\n", plain(&path.to_string_lossy()));
     Ok(output::print(&said)?)
 }
@@ -197,11 +197,7 @@ fn row(read: &Configuration, name: &'static str, folder: Option<&str>, root: &Pa
     if let Some((variable, value)) = of_environment(name) {
         return Row { name, value, from: variable.to_owned() };
     }
-    let of_folder = |file: &'_ settings::places::ConfigFile| {
-        let folder = folder?;
-        let own = file.config.applications.iter().filter(|(section, _)| is_of(section, folder));
-        own.filter_map(|(_, own)| own.text(name)).next()
-    };
+    let of_folder = |file: &settings::places::ConfigFile| file.config.of(folder?).text(name);
     let files = || read.files().iter();
     let own = files().find_map(|file| Some((file, of_folder(file)?)));
     let set = own.or_else(|| files().find_map(|file| Some((file, file.config.all.text(name)?))));

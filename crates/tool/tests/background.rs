@@ -2,7 +2,7 @@
 
 use vkstash_store::format::app_name::AppName;
 use vkstash_store::format::record::Kind;
-use vkstash_store::settings::FILE;
+use vkstash_store::settings::places::FILE;
 use vkstash_store::stash::open::Stash;
 
 use super::*;
@@ -40,12 +40,13 @@ fn modes_are_stored_for_all_and_for_one_application() {
 
     let of_all = shown(&sandbox, &dir, &["disabled", "--developer-mode", "on"]);
     assert_eq!(of_all[1..], ["background disabled set for all", "developer-mode on set for all"]);
-    assert_eq!(file(&dir), "background = disabled\ndeveloper-mode = on\n");
+    assert_eq!(file(&dir), "background = \"disabled\"\ndeveloper-mode = true\n");
     let of_one = shown(&sandbox, &dir, &["--app", "game"]);
     assert_eq!(of_one[1..], ["background disabled set for all"]);
     let of_one = shown(&sandbox, &dir, &["intrusive", "--application", "game"]);
     assert_eq!(of_one[1..], ["background intrusive set for this application"]);
-    assert_eq!(file(&dir.join(&app.folder)), "background = intrusive\n");
+    let section = "\n[application.game]\nbackground = \"intrusive\"\n";
+    assert!(file(&dir).ends_with(section), "{}", file(&dir));
     let all = shown(&sandbox, &dir, &[]);
     assert_eq!(all[3..], [format!("game ({})", app.folder), of_one[1].clone()]);
 
@@ -53,9 +54,9 @@ fn modes_are_stored_for_all_and_for_one_application() {
         shown(&sandbox, &dir, &["--default", "--app", "game"])[1..],
         ["background disabled set for all"]
     );
-    assert_eq!(file(&dir.join(&app.folder)), "");
+    assert_eq!(file(&dir), "background = \"disabled\"\ndeveloper-mode = true\n");
     shown(&sandbox, &dir, &["--default", "--developer-mode", "off"]);
-    assert_eq!(file(&dir), "developer-mode = off\n");
+    assert_eq!(file(&dir), "developer-mode = false\n");
 }
 
 #[test]

@@ -139,6 +139,11 @@ fn a_base_is_made_of_an_archive() {
     assert!(!told.status.success() && !half.exists(), "{told:?}");
 }
 
+/// The user's configuration file.
+fn config(sandbox: &Sandbox) -> PathBuf {
+    sandbox.home().join(".config/vkstash/config.toml")
+}
+
 fn of_list(sandbox: &Sandbox, arguments: &[&OsStr]) -> Output {
     let mut command = sandbox.tool();
     output(command.arg("base").args(arguments).env("VKSTASH_DIR", sandbox.path("stash")))
@@ -147,10 +152,10 @@ fn of_list(sandbox: &Sandbox, arguments: &[&OsStr]) -> Output {
 #[test]
 fn bases_of_any_name_are_listed_added_and_removed() {
     let sandbox = Sandbox::new();
-    let names: [&[u8]; 4] = [b"a b ", b"line\nbreak", b"not \xff UTF-8", b"100% of \xc3\xa9"];
-    let shown = ["a b%20", "line%0Abreak", "not %FF UTF-8", "100%25 of \u{e9}"];
+    let names: [&[u8]; 4] = [b"a b ", b"line\nbreak", b"a \"quote\"", b"100% of \xc3\xa9"];
+    let shown = ["a b ", "line\u{fffd}break", "a \"quote\"", "100% of \u{e9}"];
     let told = of_list(&sandbox, &["list".as_ref()]);
-    assert!(told.status.success() && text(&told.stdout).starts_with("no bases are set in "), "{told:?}");
+    assert!(told.status.success() && text(&told.stdout).starts_with("no bases are set"), "{told:?}");
     for name in names {
         let path = sandbox.folder.path().join(OsStr::from_bytes(name));
         fs::create_dir(&path).unwrap();
@@ -167,17 +172,17 @@ fn bases_of_any_name_are_listed_added_and_removed() {
     let told = of_list(&sandbox, &["list".as_ref()]);
     assert_eq!((text(&told.stdout), told.stderr.is_empty()), (&*lines(&shown), true), "{told:?}");
     // The layer reads the same list of bases.
-    let (settings, complaints) = vkstash_store::settings::read(&sandbox.path("stash"), None).unwrap();
+    let read = vkstash_store::settings::places::of_path(&config(&sandbox)).unwrap().config;
     let paths: Vec<_> =
         names.iter().map(|name| sandbox.folder.path().join(OsStr::from_bytes(name))).collect();
-    assert_eq!((settings.bases, complaints), (paths.clone(), Vec::new()));
+    assert_eq!((read.all.bases, read.complaints), (paths.clone(), Vec::new()));
     // A base that is gone can be removed, and another one is shown with the reason.
     fs::remove_dir(&paths[1]).unwrap();
     fs::set_permissions(&paths[2], fs::Permissions::from_mode(0o777)).unwrap();
     let told = of_list(&sandbox, &["remove".as_ref(), paths[1].as_os_str()]);
     assert!(told.status.success(), "{told:?}");
     let told = of_list(&sandbox, &["remove".as_ref(), paths[1].as_os_str()]);
-    assert!(one_error_line(&told).contains("line%0Abreak is none of the bases"), "{told:?}");
+    assert!(one_error_line(&told).contains("break is none of the bases"), "{told:?}");
     let told = of_list(&sandbox, &["list".as_ref()]);
     let list: Vec<_> = text(&told.stdout).lines().collect();
     assert!(
@@ -218,7 +223,7 @@ fn what_programs_would_refuse_is_not_added() {
     mode(&sandbox.path("stash"), 0o700);
     refused(&sandbox.path("stash"), "base of itself");
     let told = of_list(&sandbox, &["list".as_ref()]);
-    assert!(text(&told.stdout).starts_with("no bases are set in "), "{told:?}");
+    assert!(text(&told.stdout).starts_with("no bases are set"), "{told:?}");
     let told = of_list(&sandbox, &["add".as_ref(), base.as_os_str()]);
     assert!(told.status.success() && told.stdout.is_empty(), "{told:?}");
     for number in 0..15 {
@@ -226,21 +231,25 @@ fn what_programs_would_refuse_is_not_added() {
         fs::create_dir(&path).unwrap();
         assert!(of_list(&sandbox, &["add".as_ref(), path.as_os_str()]).status.success());
     }
-    refused(&sandbox.temp(), "is set 16 times already");
+    refused(&sandbox.temp(), "`bases` takes at most 16 paths");
+    let odd = sandbox.folder.path().join(OsStr::from_bytes(b"not \xff UTF-8"));
+    fs::create_dir(&odd).unwrap();
+    fs::write(config(&sandbox), "").unwrap();
+    refused(&odd, "a configuration file is UTF-8 text, and the path is not");
     // A file that cannot be read is not replaced.
-    fs::write(sandbox.path("stash/settings"), [0xff; 8]).unwrap();
+    fs::write(config(&sandbox), [0xff; 8]).unwrap();
     refused(&sandbox.home(), "not UTF-8");
-    assert_eq!(fs::read(sandbox.path("stash/settings")).unwrap(), [0xff; 8]);
+    assert_eq!(fs::read(config(&sandbox)).unwrap(), [0xff; 8]);
 }
 
 #[test]
-fn bases_in_a_file_that_others_may_write_to_are_not_turned_into_comments() {
+fn a_file_that_others_may_write_to_is_not_changed() {
     let sandbox = Sandbox::new();
     let (one, two) = (sandbox.path("one"), sandbox.path("two"));
     [&one, &two].iter().for_each(|base| fs::create_dir(base).unwrap());
     let change = |word: &str, base: &Path| of_list(&sandbox, &[word.as_ref(), base.as_os_str()]);
     assert!(change("add", &one).status.success());
-    let file = sandbox.path("stash/settings");
+    let file = config(&sandbox);
     let mode = |mode| fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
     let before = fs::read(&file).unwrap();
     mode(0o620);
@@ -248,17 +257,20 @@ fn bases_in_a_file_that_others_may_write_to_are_not_turned_into_comments() {
         let told = change(word, base);
         assert_eq!(told.status.code(), Some(1), "{told:?}");
         let line = one_error_line(&told);
-        assert!(line.contains("base does not count") && line.contains("is not changed"), "{line}");
+        assert!(line.contains("is not changed: first take the right to write"), "{line}");
         assert_eq!(fs::read(&file).unwrap(), before);
     }
+    assert!(
+        text(&of_list(&sandbox, &["list".as_ref()]).stdout).contains("because others may write to this file")
+    );
     mode(0o600);
-    // Lines that are not understood are told of and stay.
-    fs::write(&file, [&before[..], b"colour = red\n"].concat()).unwrap();
+    // Lines that are not understood stay.
+    fs::write(&file, [&before[..], b"colour = 'red'\n"].concat()).unwrap();
     let told = change("add", &two);
     assert!(told.status.success() && told.stderr.is_empty(), "{told:?}");
-    assert_eq!(text(&told.stdout), "ignored: \"colour\" is no setting of this version\n");
     let text = fs::read_to_string(&file).unwrap();
-    assert_eq!(text, format!("colour = red\nbase = {}\nbase = {}\n", one.display(), two.display()));
+    let (one, two) = (one.display(), two.display());
+    assert_eq!(text, format!("bases = [\"{one}\", \"{two}\"]\ncolour = 'red'\n"));
 }
 
 #[test]
@@ -275,55 +287,55 @@ fn bases_that_are_added_at_the_same_time_are_all_kept() {
     for mut child in adding {
         assert!(child.wait().unwrap().success());
     }
-    let (mut settings, _) = vkstash_store::settings::read(&sandbox.path("stash"), None).unwrap();
-    settings.bases.sort();
-    assert_eq!(settings.bases.len(), 16, "{settings:?}");
+    let read = vkstash_store::settings::places::of_path(&config(&sandbox)).unwrap().config;
+    assert_eq!(read.all.bases.len(), 16, "{read:?}");
 }
 
-/// What becomes a comment, or stays without effect, is told by every command that writes the file anew.
+/// Every command that changes the file says what does not count.
 #[test]
-fn every_change_of_the_settings_says_which_lines_are_ignored() {
+fn every_change_of_the_configuration_says_which_lines_are_ignored() {
     let sandbox = Sandbox::new();
-    let stash = sandbox.path("stash");
-    fs::create_dir(&stash).unwrap();
-    fs::set_permissions(&stash, fs::Permissions::from_mode(0o700)).unwrap();
-    let file = stash.join("settings");
+    let file = config(&sandbox);
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
     let changes: [&[&str]; 3] =
         [&["keep", "--limit", "1GiB"], &["background", "disabled"], &["cache", "disable", "sessions"]];
     for change in changes {
-        fs::write(&file, "colour = red\nbase = /one\n").unwrap();
+        fs::write(&file, "colour = 'red'\nbases = ['/one']\n").unwrap();
         fs::set_permissions(&file, fs::Permissions::from_mode(0o622)).unwrap();
-        let told = output(sandbox.tool().args(change).env("VKSTASH_DIR", &stash));
+        let told = output(sandbox.tool().args(change).env("VKSTASH_DIR", sandbox.path("stash")));
         assert!(told.status.success(), "{told:?}");
         let shown = text(&told.stdout);
-        assert_eq!(shown.matches("\"colour\" is no setting").count(), 1, "{shown}");
-        assert_eq!(shown.matches("base does not count, because others").count(), 1, "{shown}");
+        assert_eq!(shown.matches("line 1: `colour` is no setting").count(), 1, "{shown}");
+        assert_eq!(shown.matches("line 2: `bases` does not count, because others").count(), 1, "{shown}");
     }
 }
 
 #[test]
 fn the_list_says_why_a_base_is_not_used_and_a_folder_is_one_base_however_it_is_written() {
     let sandbox = Sandbox::new();
-    let stash = sandbox.path("stash");
-    fs::create_dir(&stash).unwrap();
-    fs::set_permissions(&stash, fs::Permissions::from_mode(0o700)).unwrap();
-    let file = stash.join("settings");
+    let file = config(&sandbox);
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
     let shown = |path: &Path| path.display().to_string();
     let bases: Vec<_> = (0..17).map(|number| sandbox.path(&format!("base {number}"))).collect();
     bases.iter().skip(1).for_each(|base| fs::create_dir(base).unwrap());
-    let lines: Vec<_> = bases.iter().map(|base| format!("base = {}\n", shown(base))).collect();
-    fs::write(&file, lines.concat()).unwrap();
+    let list = |bases: &[PathBuf]| {
+        let names: Vec<_> = bases.iter().map(|base| format!("\"{}\"", base.display())).collect();
+        format!("bases = [{}]\n", names.join(", "))
+    };
+    fs::write(&file, list(&bases)).unwrap();
     let told = of_list(&sandbox, &["list".as_ref()]);
     let listed: Vec<_> = text(&told.stdout).lines().collect();
-    assert_eq!(listed.len(), 19, "{listed:?}");
+    assert_eq!(listed.len(), 18, "{listed:?}");
     assert_eq!(listed[0], shown(&bases[0]));
     assert!(listed[1].starts_with("  not used: ") && listed[1].contains("No such file"), "{listed:?}");
-    assert_eq!(listed[17], shown(&bases[16]));
-    assert_eq!(listed[18], "  not used: there are 16 before it, and no more are looked into");
-    // A base that is removed makes room for the next.
+    assert_eq!(listed[16], shown(&bases[15]));
+    assert!(listed[17].ends_with("line 1: `bases` takes at most 16 paths"), "{listed:?}");
+    // A change would lose what is not looked into.
+    let told = of_list(&sandbox, &["remove".as_ref(), bases[0].as_os_str()]);
+    assert!(one_error_line(&told).contains("is not changed: line 1: `bases` takes at most"), "{told:?}");
+    fs::write(&file, list(&bases[..16])).unwrap();
     assert!(of_list(&sandbox, &["remove".as_ref(), bases[0].as_os_str()]).status.success());
-    assert_eq!(fs::read_to_string(&file).unwrap(), lines[1..].concat());
-    assert!(of_list(&sandbox, &["remove".as_ref(), bases[16].as_os_str()]).status.success());
+    assert_eq!(fs::read_to_string(&file).unwrap(), list(&bases[1..16]));
     // A link to a base, and other spellings of it.
     std::os::unix::fs::symlink(&bases[3], sandbox.path("link")).unwrap();
     let spellings = [sandbox.path("link"), sandbox.path("./base 3/"), sandbox.path("base 3/.")];
@@ -336,5 +348,5 @@ fn the_list_says_why_a_base_is_not_used_and_a_folder_is_one_base_however_it_is_w
     fs::create_dir(&turned).unwrap();
     assert!(of_list(&sandbox, &["add".as_ref(), turned.as_os_str()]).status.success());
     let told = of_list(&sandbox, &["list".as_ref()]);
-    assert!(text(&told.stdout).ends_with("/gnp.%E2%80%AEexe\n"), "{told:?}");
+    assert!(text(&told.stdout).ends_with("/gnp.\u{fffd}exe\n"), "{told:?}");
 }

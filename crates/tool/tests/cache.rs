@@ -2,7 +2,7 @@
 
 use vkstash_store::format::app_name::AppName;
 use vkstash_store::format::record::Kind;
-use vkstash_store::settings::FILE;
+use vkstash_store::settings::places::FILE;
 use vkstash_store::stash::inspect::list_applications;
 use vkstash_store::stash::open::Stash;
 
@@ -59,15 +59,19 @@ fn kinds_are_disabled_for_all_and_enabled_for_one() {
     let expected: Vec<_> =
         CHOICES.iter().zip(states).map(|(kind, state)| format!("{kind} {state} set for all")).collect();
     assert_eq!(shown[1..], expected);
-    assert_eq!(fs::read_to_string(dir.join(FILE)).unwrap(), "disabled-caches = compilations sessions\n");
+    let of_all = "disabled-caches = [\"compilations\", \"sessions\"]\n";
+    let file = || fs::read_to_string(dir.join(FILE)).unwrap();
+    assert_eq!(file(), of_all);
 
     let shown = lines(&sandbox, &dir, &["enable", "compilations", "--application", "game"]);
     assert_eq!(shown[1], "compilations enabled set for this application");
     assert_eq!(shown[4], "sessions disabled set for this application");
-    let own = dir.join(&game.folder).join(FILE);
-    assert_eq!(fs::read_to_string(&own).unwrap(), "disabled-caches = sessions\n");
+    assert_eq!(
+        file(),
+        format!("{of_all}\n[application.{}]\ndisabled-caches = [\"sessions\"]\n", game.display)
+    );
     lines(&sandbox, &dir, &["disable", "compilations", "--app", "game"]);
-    assert!(!own.exists(), "as for all");
+    assert_eq!(file(), of_all, "as for all");
     lines(&sandbox, &dir, &["enable", "compilations", "sessions"]);
     assert!(!dir.join(FILE).exists());
 }

@@ -2,8 +2,8 @@
 
 use vkstash_store::format::app_name::AppName;
 use vkstash_store::format::record::Kind;
-use vkstash_store::settings;
-use vkstash_store::settings::Settings;
+use vkstash_store::settings::places::FILE;
+use vkstash_store::settings::{self, Settings};
 use vkstash_store::stash::open::Stash;
 
 use super::*;
@@ -37,7 +37,7 @@ fn fill(dir: &Path, app: &AppName, module: usize) {
 }
 
 fn of_root(dir: &Path) -> Settings {
-    settings::read(dir, None).unwrap().0
+    settings::read(dir).all()
 }
 
 #[test]
@@ -71,9 +71,16 @@ fn settings_are_stored_and_can_be_unset() {
         assert_eq!(row(&shown_at_once, expected.split(' ').next().unwrap()), expected);
     }
     assert!(row(&shown_at_once, "free-space").starts_with("free-space 0 B set for all; "), "{shown_at_once}");
-    let expected = "limit = 512MiB\napplication-limit = 1GiB\nfree-space = 0\ndevice-age = 30\nmodules = 5\n";
-    assert_eq!(fs::read_to_string(dir.join(settings::FILE)).unwrap(), expected);
-    assert_eq!(fs::metadata(dir.join(settings::FILE)).unwrap().permissions().mode() & 0o777, 0o600);
+    let mut lines: Vec<_> = fs::read_to_string(dir.join(FILE)).unwrap().lines().map(str::to_owned).collect();
+    lines.sort_unstable();
+    let expected = [
+        "application-limit = \"1GiB\"",
+        "device-age = 30",
+        "free-space = \"none\"",
+        "limit = \"512MiB\"",
+        "modules = 5",
+    ];
+    assert_eq!(lines, expected);
 
     let after = shown(&sandbox, &dir, &["--default", "limit", "free-space", "--modules", "none"]);
     assert_eq!(row(&after, "limit"), "limit 4.0 GiB default");
@@ -110,7 +117,7 @@ fn an_application_is_named_by_its_name_or_its_folder() {
     assert!(all.contains(&one) && all.contains(&another), "{all}");
     assert_eq!(of_root(&dir).limit, None);
     shown(&sandbox, &dir, &["--application", "game", "--default", "limit", "modules"]);
-    assert!(!dir.join(&game.folder).join(settings::FILE).exists());
+    assert_eq!(settings::read(&dir).of(&game.folder), Settings::default());
 }
 
 #[test]
@@ -129,9 +136,7 @@ fn an_unknown_or_ambiguous_application_name_changes_nothing() {
     }
     let failed = keep(&sandbox, &dir, &["--application", &one.folder, "--default", "free-space"]);
     assert!(one_error_line(&failed).contains("free-space is set for all applications"), "{failed:?}");
-    for folder in [dir.clone(), dir.join(&one.folder), dir.join(&two.folder)] {
-        assert!(!folder.join(settings::FILE).exists());
-    }
+    assert!(!dir.join(FILE).exists());
 }
 
 /// Without a terminal nobody is asked.
@@ -147,7 +152,7 @@ fn a_limit_that_costs_what_is_stored_needs_a_word() {
         assert_eq!(failed.status.code(), Some(1), "{failed:?}");
         let line = one_error_line(&failed).to_owned();
         assert!(line.contains(said) && line.contains("--yes"), "{line}");
-        assert!(!dir.join(settings::FILE).exists() && !dir.join(&large.folder).join(settings::FILE).exists());
+        assert!(!dir.join(FILE).exists());
         shown(&sandbox, &dir, &[arguments, &["--yes"]].concat());
         shown(
             &sandbox,
@@ -189,18 +194,18 @@ fn nonsense_on_the_command_line_is_wrong_usage() {
 }
 
 #[test]
-fn hand_written_lines_are_kept_and_unknown_ones_named() {
+fn lines_that_a_person_wrote_stay_and_unknown_ones_are_named() {
     let sandbox = Sandbox::new();
     let dir = sandbox.path("stash");
     fs::create_dir(&dir).unwrap();
-    let file = dir.join(settings::FILE);
-    fs::write(&file, "# mine\nlimit = 1 GiB\nshaders = 4\nmodules = some\n").unwrap();
+    let file = dir.join(FILE);
+    fs::write(&file, "# mine\nlimit = '1 GiB'\nshaders = 4\nmodules = 'some'\n").unwrap();
     let first = shown(&sandbox, &dir, &[]);
     assert_eq!(row(&first, "limit"), "limit 1.0 GiB set for all");
     assert_eq!(first.lines().filter(|line| line.starts_with("ignored: ")).count(), 2, "{first}");
     let second = shown(&sandbox, &dir, &["--modules", "2"]);
-    assert!(second.contains("\"shaders\" is no setting") && !second.contains("some"), "{second}");
-    assert_eq!(fs::read_to_string(&file).unwrap(), "# mine\nshaders = 4\nlimit = 1GiB\nmodules = 2\n");
+    assert!(second.contains("line 3: `shaders` is no setting") && !second.contains("line 4"), "{second}");
+    assert_eq!(fs::read_to_string(&file).unwrap(), "# mine\nlimit = '1 GiB'\nshaders = 4\nmodules = 2\n");
 
     // An unreadable file is shown as ignored, and is not replaced.
     fs::write(&file, b"limit = 1\n\xff").unwrap();

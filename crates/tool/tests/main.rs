@@ -76,6 +76,8 @@ impl Sandbox {
         let mut command = Command::new(env!("CARGO_BIN_EXE_vkstash"));
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap());
         command.env("HOME", self.home()).env("TMPDIR", self.temp());
+        // No configuration file of the machine's.
+        command.env("XDG_CONFIG_DIRS", self.temp());
         command.env("VKSTASH_LIBRARY", std::env::current_exe().unwrap());
         // Programs that it starts: what the layer does there does not depend on how busy the machine is.
         command.env("VKSTASH_OPEN_MS", "100000").env("VKSTASH_END_MS", "100000");

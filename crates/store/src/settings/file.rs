@@ -10,6 +10,8 @@ use toml_parser::decoder::Encoding;
 use toml_parser::parser::{EventReceiver, RecursionGuard, parse_document};
 use toml_parser::{ErrorSink, ParseError, Raw, Source, Span};
 
+use crate::format::app_name::{AppName, sanitised};
+
 use super::values::{APPLICATION_NAMES, NAMES, Settings, ValueError};
 
 /// The table whose tables are applications.
@@ -105,6 +107,12 @@ impl Config {
         config
     }
 
+    /// What is set for the application with this folder alone.
+    pub fn of(&self, folder: &str) -> Settings {
+        let own = self.applications.iter().filter(|(section, _)| is_of(section, folder));
+        own.fold(Settings::default(), |settings, (_, own)| settings.or(own))
+    }
+
     fn set(&mut self, path: &[String], values: &[String], is_list: bool) -> Result<(), Wrong> {
         let (name, table) = path.split_last().ok_or_else(|| Wrong::Section(String::new()))?;
         let settings = match table {
@@ -134,6 +142,12 @@ impl Config {
             error => Wrong::Value { name: name.clone(), error },
         })
     }
+}
+
+/// Whether a section is that of the application with this folder: by the folder's name, or by the application's, of
+/// which a folder has the readable part.
+pub fn is_of(section: &str, folder: &str) -> bool {
+    section == folder || sanitised(section.as_bytes()) == AppName::display_of(folder)
 }
 
 /// A key and its value.
@@ -307,5 +321,12 @@ mod tests {
             let config = Config::parse(&deep);
             assert!(!config.is_toml && config.all.limit.is_none());
         }
+    }
+
+    #[test]
+    fn a_section_is_that_of_the_applications_with_its_name() {
+        let folder = "Elden_Ring-0123456789abcdef";
+        assert!(is_of("Elden Ring", folder) && is_of(folder, folder) && is_of("Elden_Ring", folder));
+        assert!(!is_of("Elden", folder) && !is_of("", folder) && !is_of("Elden_Ring-0", folder));
     }
 }

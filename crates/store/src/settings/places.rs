@@ -14,7 +14,6 @@ use crate::base::descriptor::Descriptor;
 use crate::base::timer::never;
 use crate::disk::folder::{Folder, read_at};
 use crate::disk::ops as disk;
-use crate::format::app_name::{AppName, sanitised};
 
 /// The name of the file in a root.
 pub const FILE: &str = "config.toml";
@@ -65,9 +64,7 @@ impl Configuration {
 
     /// What is set for the application with this folder alone.
     pub fn of(&self, folder: &str) -> Settings {
-        let sections = self.files.iter().flat_map(|file| &file.config.applications);
-        let own = sections.filter(|(name, _)| is_of(name, folder));
-        own.fold(Settings::default(), |settings, (_, own)| settings.or(own))
+        self.files.iter().fold(Settings::default(), |settings, file| settings.or(&file.config.of(folder)))
     }
 
     /// Whether every file was read and understood as TOML. Otherwise nothing must be evicted, because the user may
@@ -85,12 +82,6 @@ impl Configuration {
         };
         self.files.iter().flat_map(of).collect()
     }
-}
-
-/// Whether a section is that of the application with this folder: by the folder's name, or by the application's, of
-/// which a folder has the readable part.
-pub fn is_of(section: &str, folder: &str) -> bool {
-    section == folder || sanitised(section.as_bytes()) == AppName::display_of(folder)
 }
 
 /// The files for a root that may be missing.
@@ -262,12 +253,5 @@ mod tests {
         assert_eq!(in_a_line(&many[..2]), "line 0: wrong; line 1: wrong");
         assert_eq!(in_a_line(&many), "line 0: wrong; line 1: wrong; line 2: wrong; and 1997 more");
         assert!(in_a_line(&["x".repeat(100_000)]).len() <= 300);
-    }
-
-    #[test]
-    fn a_section_is_that_of_the_applications_with_its_name() {
-        let folder = "Elden_Ring-0123456789abcdef";
-        assert!(is_of("Elden Ring", folder) && is_of(folder, folder) && is_of("Elden_Ring", folder));
-        assert!(!is_of("Elden", folder) && !is_of("", folder) && !is_of("Elden_Ring-0", folder));
     }
 }

@@ -1,8 +1,8 @@
 //! Changing a configuration file: what a person wrote in it, comments and order, stays.
 
-use std::fs;
+use std::fs::{self, DirBuilder};
 use std::io::{self, Write as _};
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -10,8 +10,8 @@ use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use rustix::io::Errno;
 use toml_edit::{Array, DocumentMut, Item, Table, TomlError, Value};
 use vkstash_model::variables;
-use vkstash_store::settings::file::APPLICATION;
-use vkstash_store::settings::places::{FILE, MAX_BYTES, is_of, of_path};
+use vkstash_store::settings::file::{APPLICATION, Config, is_of};
+use vkstash_store::settings::places::{FILE, MAX_BYTES, of_path};
 use vkstash_store::settings::{
     APPLICATION_NAMES, BASES, DEVELOPER_MODE, DISABLED_CACHES, Settings, ValueError,
 };
@@ -83,29 +83,25 @@ pub(crate) fn target(dir: Option<&Path>) -> Result<PathBuf, EditError> {
 }
 
 /// Changes the settings of all applications, or of the one with this name and folder. The folder of the file and the
-/// file are created if they are missing.
-pub(crate) fn change(
+/// file are created if they are missing. `plan` gets what the file says, which no other process changes meanwhile.
+pub(crate) fn change<E: From<EditError>>(
     path: &Path,
     application: Option<&Application<'_>>,
-    changes: &[Change],
-) -> Result<(), EditError> {
-    check(changes)?;
-    let of_all = |change: &&Change| !APPLICATION_NAMES.contains(&change.name());
-    if let Some(change) = changes.iter().find(of_all).filter(|_| application.is_some()) {
-        return Err(EditError::NotOfApplications(change.name().to_owned()));
-    }
+    plan: impl FnOnce(&Config) -> Result<Vec<Change>, E>,
+) -> Result<(), E> {
     // Through a link, as users have who keep such files elsewhere.
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let failed = |source: io::Error| EditError::NotWritten { path: path.clone(), source };
-    let folder = path.parent().unwrap_or(Path::new("/"));
-    fs::create_dir_all(folder).map_err(failed)?;
-    let _locked = locked(folder, &path)?;
+    let _locked = locked(&path)?;
     let text = text_of(&path)?;
-    // toml_edit would put it before the first key.
+    let changes = plan(&Config::parse(&text))?;
+    if changes.is_empty() {
+        return Ok(());
+    }
+    check(&changes, application.is_some())?;
+    // toml_edit would put the byte-order mark before the first key.
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-    let parsed = text.parse::<DocumentMut>();
-    let mut document =
-        parsed.map_err(|source| EditError::Toml { path: path.clone(), source: Box::new(source) })?;
+    let failed = |source| EditError::Toml { path: path.clone(), source: Box::new(source) };
+    let mut document = text.parse::<DocumentMut>().map_err(failed)?;
     let table = match application {
         None => Some(document.as_table_mut()),
         Some(application) => section(document.as_table_mut(), application),
@@ -113,7 +109,7 @@ pub(crate) fn change(
     let not_a_table =
         || EditError::Unusable { path: path.clone(), reason: format!("`{APPLICATION}` is no table") };
     let table = table.ok_or_else(not_a_table)?;
-    for change in changes {
+    for change in &changes {
         match change {
             Change::Set(name, text) => put(table, name, written(name, text)),
             Change::SetList(name, all) => put(table, name, all.iter().collect::<Array>().into()),
@@ -121,7 +117,8 @@ pub(crate) fn change(
         }
     }
     drop_empty_sections(document.as_table_mut());
-    write(&path, &document.to_string()).map_err(failed)
+    let failed = |source| EditError::NotWritten { path: path.clone(), source };
+    Ok(write(&path, &document.to_string()).map_err(failed)?)
 }
 
 /// [`change`] for a command: of all applications, or of the chosen one.
@@ -135,7 +132,7 @@ pub(crate) fn change_of(
     let application = section.as_ref().map(|(name, folder)| Application { name, folder });
     match changes {
         [] => Ok(()),
-        changes => change(&target(dir)?, application.as_ref(), changes),
+        changes => change(&target(dir)?, application.as_ref(), |_| Ok(changes.to_vec())),
     }
 }
 
@@ -146,9 +143,12 @@ pub(crate) struct Application<'a> {
     pub(crate) folder: &'a str,
 }
 
-fn check(changes: &[Change]) -> Result<(), EditError> {
+fn check(changes: &[Change], is_application: bool) -> Result<(), EditError> {
     let mut settings = Settings::default();
     for change in changes {
+        if is_application && !APPLICATION_NAMES.contains(&change.name()) {
+            return Err(EditError::NotOfApplications(change.name().to_owned()));
+        }
         let (name, set) = match change {
             Change::Set(name, text) => (name, settings.set(name, text)),
             Change::SetList(name, all) => (name, settings.set_list(name, all)),
@@ -212,9 +212,12 @@ fn text_of(path: &Path) -> Result<String, EditError> {
     }
 }
 
-/// The lock on the folder of the file, until it is closed.
-fn locked(folder: &Path, path: &Path) -> Result<rustix::fd::OwnedFd, EditError> {
+/// The lock on the folder of the file, until it is closed. The folder is created if it is missing.
+fn locked(path: &Path) -> Result<rustix::fd::OwnedFd, EditError> {
     let failed = |error: Errno| EditError::NotWritten { path: path.to_owned(), source: error.into() };
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    let created = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    created.map_err(|source| EditError::NotWritten { path: path.to_owned(), source })?;
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let opened = rustix::fs::open(folder, flags, Mode::empty()).map_err(failed)?;
     let began = Instant::now();
@@ -265,7 +268,7 @@ mod tests {
         if !text.is_empty() {
             fs::write(&path, text).unwrap();
         }
-        change(&path, application, changes).unwrap();
+        change(&path, application, |_| Ok::<_, EditError>(changes.to_vec())).unwrap();
         fs::read_to_string(path).unwrap_or_default()
     }
 
@@ -306,7 +309,7 @@ mod tests {
         let path = folder.path().join(FILE);
         let refused = |text: &[u8], change_to: Change| {
             fs::write(&path, text).unwrap();
-            let error = change(&path, None, &[change_to]).unwrap_err().to_string();
+            let error = change(&path, None, |_| Ok::<_, EditError>(vec![change_to])).unwrap_err().to_string();
             assert_eq!(fs::read(&path).unwrap(), text);
             error.replace(&path.display().to_string(), "FILE")
         };
@@ -323,7 +326,7 @@ mod tests {
         assert!(refused(b"", set("limit", "much")).starts_with("`limit` takes a size"));
         fs::remove_file(&path).unwrap();
         fs::create_dir(&path).unwrap();
-        let error = change(&path, None, &[limit()]).unwrap_err().to_string();
+        let error = change(&path, None, |_| Ok::<_, EditError>(vec![limit()])).unwrap_err().to_string();
         assert!(error.ends_with("is no regular file; nothing was changed"), "{error}");
     }
 
@@ -339,7 +342,8 @@ mod tests {
                 let (path, name) = (&path, format!("game{number}"));
                 scope.spawn(move || {
                     let application = Application { name: &name, folder: &name };
-                    change(path, Some(&application), &[set("limit", "1GiB")]).unwrap();
+                    let plan = |_: &Config| Ok::<_, EditError>(vec![set("limit", "1GiB")]);
+                    change(path, Some(&application), plan).unwrap();
                 });
             }
         });

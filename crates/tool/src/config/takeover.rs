@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 
 use vkstash_store::format::app_name::AppName;
-use vkstash_store::settings::places::{OLD_FILE, of_path};
+use vkstash_store::settings::places::OLD_FILE;
 use vkstash_store::settings::{APPLICATION_NAMES, BASES, NAMES, Settings};
 
 use super::edit::{self, Application, Change, EditError};
@@ -109,21 +109,11 @@ fn take(
     changes: Vec<Change>,
 ) -> Result<PathBuf, EditError> {
     let path = edit::target(dir)?;
-    let config = of_path(&path).map(|file| file.config).unwrap_or_default();
-    let set = match application {
-        None => config.all,
-        Some(name) => {
-            let own = config.applications.into_iter();
-            let own =
-                own.filter(|(section, _)| vkstash_store::settings::places::is_of(section, &name.folder));
-            own.fold(Settings::default(), |settings, (_, own)| settings.or(&own))
-        }
-    };
-    let new: Vec<Change> = changes.into_iter().filter(|change| set.text(change.name()).is_none()).collect();
     let of = application.map(|name| Application { name: &name.folder, folder: &name.folder });
-    if !new.is_empty() {
-        edit::change(&path, of.as_ref(), &new)?;
-    }
+    edit::change(&path, of.as_ref(), |config| {
+        let set = application.map_or_else(|| config.all.clone(), |name| config.of(&name.folder));
+        Ok(changes.into_iter().filter(|change| set.text(change.name()).is_none()).collect())
+    })?;
     Ok(path)
 }
 

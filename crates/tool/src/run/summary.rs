@@ -193,7 +193,6 @@ mod tests {
     use std::os::unix::fs::DirBuilderExt as _;
 
     use vkstash_store::reports::model::{BypassReport, DeviceReport, StoreReport};
-    use vkstash_store::settings::BackgroundMode;
 
     use super::*;
 
