@@ -2,6 +2,10 @@
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use ash::vk;
+
+use crate::live::call::Call;
+use vkstash_model::live::Activity;
 use vkstash_model::tried::{Asked, Got, Said, Why, tenths};
 use vkstash_store::format::record::Key;
 use vkstash_store::reports::timeline::{Creation, MOST_STEPS, Step};
@@ -13,13 +17,35 @@ pub struct Tried {
     why: Why,
     count: usize,
     steps: [Step; MOST_STEPS],
+    /// What others see of it meanwhile.
+    live: Call,
 }
 
 impl Tried {
-    /// The call begins.
-    pub fn begin() -> Tried {
+    /// The call begins, of a pipeline with these stages.
+    pub fn begin(stages: vk::ShaderStageFlags) -> Tried {
         let now = Instant::now();
-        Tried { began: now, last: now, why: Why::PassedOn, count: 0, steps: Default::default() }
+        let live = Call::begin(now, Activity::Capture, stages);
+        Tried { began: now, last: now, why: Why::PassedOn, count: 0, steps: Default::default(), live }
+    }
+
+    /// The pipeline is described.
+    #[inline]
+    pub fn knows(&self, key: &Key) {
+        self.live.knows(key);
+    }
+
+    /// This is tried now.
+    #[inline]
+    pub fn asks(&self, source: Asked) {
+        self.live.goes_on(match source {
+            Asked::Parked => Activity::Parked,
+            Asked::Driver => Activity::Driver,
+            Asked::Stash => Activity::Stash,
+            Asked::Companion => Activity::Companion,
+            Asked::Compile => Activity::Compile,
+            Asked::Own => Activity::Own,
+        });
     }
 
     /// The order is known, and the first step begins.
@@ -65,7 +91,7 @@ mod tests {
 
     #[test]
     fn steps_add_up_to_the_call_and_no_more_are_kept_than_there_is_room_for() {
-        let mut tried = Tried::begin();
+        let mut tried = Tried::begin(vk::ShaderStageFlags::COMPUTE);
         for _ in 0..MOST_STEPS + 2 {
             tried.step(Asked::Stash, Said::Refused);
         }
