@@ -144,6 +144,7 @@ mod tests {
     use std::sync::atomic::AtomicBool;
     use std::thread;
 
+    use vkstash_model::counters::Count;
     use vkstash_model::live::{Live, LiveCall};
 
     use super::*;
@@ -212,5 +213,31 @@ mod tests {
             ends.store(true, Ordering::Relaxed);
         });
         assert!(calls(page).is_empty());
+    }
+
+    /// What the page costs a call: all that a pipeline of the program's has written there.
+    #[test]
+    #[ignore = "prints times"]
+    fn what_a_call_costs() {
+        const CALLS: u32 = 1_000_000;
+        crate::live::open(|| ("costs".to_owned(), None::<&str>));
+        let (key, stages) = ([7; 32], vk::ShaderStageFlags::COMPUTE);
+        let rounds = (0..9).map(|_| {
+            let began = Instant::now();
+            for _ in 0..CALLS {
+                let call = Call::begin(began, Activity::Capture, stages);
+                call.knows(&key);
+                for activity in [Activity::Parked, Activity::Driver, Activity::Stash, Activity::Compile] {
+                    call.goes_on(activity);
+                }
+                crate::live::count(Count::Compiled, 1);
+                crate::live::count(Count::CompileNanos, 1_000);
+            }
+            began.elapsed().as_nanos() as f64 / f64::from(CALLS)
+        });
+        let mut rounds: Vec<f64> = rounds.collect();
+        rounds.sort_by(f64::total_cmp);
+        println!("{:.1} ns, {:.1} to {:.1}", rounds[4], rounds[0], rounds[8]);
+        assert!(calls(super::super::page().unwrap()).is_empty());
     }
 }

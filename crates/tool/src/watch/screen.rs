@@ -38,7 +38,8 @@ pub(super) fn run() -> Result<(), WatchError> {
         Ok(mut terminal) => watch(&mut terminal, &mut finder, &signals),
         Err(error) => Err(error),
     };
-    ratatui::restore();
+    // What it cannot be told any more it need not be told.
+    let _ = ratatui::try_restore();
     // A signal ends the command here.
     drop(signals);
     shown.map_err(WatchError::Terminal)
