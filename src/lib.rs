@@ -13,6 +13,7 @@
 //! - `loader` the loader's interface; `pipeline_binary` an extension newer than the bindings
 //! - [`recipe`] capture and rebuild: from create infos to recipes, and back
 //! - `stats` counters; `steps` what was tried for a pipeline
+//! - `live` what the process does now, for `vkstash watch`
 //! - `config`, `log`, `trace`, `guard`, `faults` the environment, log lines, traces, the end of panics and their tests;
 //!   `user_file` files that the user names
 //!
@@ -26,6 +27,7 @@ mod config;
 mod faults;
 mod guard;
 mod hooks;
+mod live;
 mod loader;
 mod log;
 mod pipeline_binary;

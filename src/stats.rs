@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Mutex, OnceLock};
 
+use crate::live;
 use vkstash_model::counters::{BypassReason, Count};
 use vkstash_store::base::sharded::Sharded;
 use vkstash_store::base::util::lock;
@@ -38,6 +39,7 @@ impl Counters {
     pub fn add(&self, what: Count, amount: u64) {
         // In one order with `take_changed`: either the report has this amount, or another one is due.
         self.values.add(what as usize, amount);
+        live::count(what, amount);
         if !self.changed.load(Ordering::SeqCst) {
             self.tell();
         }

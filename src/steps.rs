@@ -2,6 +2,10 @@
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use ash::vk;
+
+use crate::live::call::Call;
+use vkstash_model::live::Activity;
 use vkstash_model::steps::{CreationResult, OrderReason, StepAnswer, StepSource, tenths};
 use vkstash_store::format::record::Key;
 use vkstash_store::reports::timeline::{Creation, MOST_STEPS, Step};
@@ -13,13 +17,42 @@ pub struct Steps {
     reason: OrderReason,
     count: usize,
     steps: [Step; MOST_STEPS],
+    /// What others see of it meanwhile.
+    live: Call,
 }
 
 impl Steps {
-    /// The call begins.
-    pub fn begin() -> Steps {
+    /// The call begins, of a pipeline with these stages.
+    pub fn begin(stages: vk::ShaderStageFlags) -> Steps {
         let now = Instant::now();
-        Steps { began: now, last: now, reason: OrderReason::PassedOn, count: 0, steps: Default::default() }
+        let live = Call::begin(now, Activity::Capture, stages);
+        Steps {
+            began: now,
+            last: now,
+            reason: OrderReason::PassedOn,
+            count: 0,
+            steps: Default::default(),
+            live,
+        }
+    }
+
+    /// The pipeline is described.
+    #[inline]
+    pub fn knows(&self, key: &Key) {
+        self.live.knows(key);
+    }
+
+    /// This is tried now.
+    #[inline]
+    pub fn asks(&self, source: StepSource) {
+        self.live.goes_on(match source {
+            StepSource::Parked => Activity::Parked,
+            StepSource::Driver => Activity::Driver,
+            StepSource::Stash => Activity::Stash,
+            StepSource::Companion => Activity::Companion,
+            StepSource::Compile => Activity::Compile,
+            StepSource::Own => Activity::Own,
+        });
     }
 
     /// The order is known, and the first step begins.
@@ -65,7 +98,7 @@ mod tests {
 
     #[test]
     fn steps_add_up_to_the_call_and_no_more_are_kept_than_there_is_room_for() {
-        let mut steps = Steps::begin();
+        let mut steps = Steps::begin(vk::ShaderStageFlags::COMPUTE);
         for _ in 0..MOST_STEPS + 2 {
             steps.add(StepSource::Stash, StepAnswer::Refused);
         }

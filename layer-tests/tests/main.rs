@@ -61,3 +61,4 @@ mod unruly;
 mod validation;
 mod verdicts;
 mod waits;
+mod watch;

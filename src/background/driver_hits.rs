@@ -4,7 +4,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ash::vk;
 
@@ -15,6 +15,7 @@ use super::pool::{self, Cancelled, Task};
 use super::replay::{self, NotMade, Replay, StoredCall};
 use super::work::{self, Context, Work};
 use crate::config::OfProcess;
+use crate::live::call::Call;
 use crate::recipe::rebuild::RebuildError;
 use crate::serve::create_info::CreateInfo;
 use crate::serve::driver_hits::{self, NotRecorded};
@@ -22,6 +23,7 @@ use crate::serve::request::Request;
 use crate::state::device::Device;
 use crate::state::driver_hits::DriverHit;
 use vkstash_model::counters::Count;
+use vkstash_model::live::Activity;
 use vkstash_store::part::admission::Admission;
 
 /// How long the program must have created no pipelines. Loading comes first: a driver may serialise its calls, and
@@ -144,6 +146,7 @@ impl Recorder {
         // SAFETY: this thread is behind the gate, and vkDestroyDevice waits for that (`leave`), so the device is alive;
         // the driver calls nothing of the program's (`enter_driver_of`).
         let made = unsafe {
+            let _live = Call::begin_on_worker(Instant::now(), Activity::Record, &hit.key);
             let recording = Recording { took: hit.took, calls };
             replay::with_request(device, &self.context.own, &hit.key, &stored_call, recording)
         };

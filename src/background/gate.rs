@@ -13,6 +13,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use crate::faults;
+use crate::live;
 use crate::state::device::Device;
 use vkstash_store::base::signals;
 use vkstash_store::forks::PerProcess;
@@ -407,8 +408,9 @@ impl Gate {
 
     /// A worker was started. Called under one lock with [`Gate::worker_ends`].
     pub(super) fn worker_begins(&self) {
-        self.workers.fetch_add(1, Ordering::SeqCst);
+        let before = self.workers.fetch_add(1, Ordering::SeqCst);
         if let Some(hint) = self.hint {
+            live::set_workers(before + 1);
             watch_forks();
             hint.store(true, Ordering::Relaxed);
         }
@@ -416,9 +418,12 @@ impl Gate {
 
     /// A worker has ended.
     pub(super) fn worker_ends(&self) {
-        let was_last = self.workers.fetch_sub(1, Ordering::SeqCst) == 1;
-        if let Some(hint) = self.hint.filter(|_| was_last) {
-            hint.store(false, Ordering::Relaxed);
+        let left = self.workers.fetch_sub(1, Ordering::SeqCst) - 1;
+        if let Some(hint) = self.hint {
+            live::set_workers(left);
+            if left == 0 {
+                hint.store(false, Ordering::Relaxed);
+            }
         }
     }
 }

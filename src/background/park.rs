@@ -17,6 +17,8 @@ use super::work::{self, Context, Work};
 use super::{memory, order, pauses, processors};
 use crate::faults;
 use crate::guard::contained;
+use crate::live;
+use crate::live::call::Call;
 use crate::recipe::rebuild::RebuildError;
 use crate::serve::driver_hits;
 use crate::state::device::{Device, IdentifierMode};
@@ -24,6 +26,7 @@ use crate::state::parked::Finished;
 use crate::state::plan::Plan;
 use crate::state::stored::Stored;
 use vkstash_model::counters::Count;
+use vkstash_model::live::Activity;
 use vkstash_store::format::record::Key;
 use vkstash_store::part::admission::Admission;
 
@@ -257,6 +260,7 @@ impl Parker {
         let (plan, stored) = (device.parked.plan()?, device.stored()?);
         let pause = pauses::pause();
         device.parked.give_way(pause.is_some());
+        live::set_paused(pause.is_some());
         if pause.is_some() {
             return pause;
         }
@@ -312,11 +316,12 @@ impl Parker {
             Admission::Quarantined => return at_once,
         };
         let started = Instant::now();
+        let live = Call::begin_on_worker(started, Activity::Ahead, key);
         // SAFETY: this thread is behind the gate, and vkDestroyDevice waits for that (`pool::leave`), so the device is
         // alive; the driver calls nothing of the program's (`enter_driver_of`).
         let made =
             unsafe { make::make(device, stored, &self.context.own, key, &mut inputs, &self.questions) };
-        drop(mark);
+        drop((mark, live));
         let pause = stored.device.worker_pause(started.elapsed());
         if made.is_ok() && !matches!(way, Way::Compile(_)) {
             self.note_time(started.elapsed());

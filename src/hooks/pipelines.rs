@@ -9,6 +9,7 @@ use crate::background::gate::{self, ProgramCall};
 use crate::faults;
 use crate::guard::{guard, guard_within, tls_destroyed};
 use crate::hooks::inert::pass;
+use crate::live;
 use crate::recipe::chain::Arena;
 use crate::serve::call::{self, Answer, Call};
 use crate::serve::create_info::{CreateInfo, Creation};
@@ -19,6 +20,7 @@ use crate::state::device::Device;
 use crate::state::live_devices;
 use crate::trace::spans::{self, Span};
 use vkstash_model::counters::Count;
+use vkstash_model::live::Activity;
 use vkstash_store::base::signals::Uncancelled;
 
 /// vkCreateComputePipelines.
@@ -192,6 +194,7 @@ unsafe fn watch(
 ) -> vk::Result {
     program_cache.mark_filled(device);
     let started = Instant::now();
+    let _live = live::call::Call::begin(started, Activity::Own, vk::ShaderStageFlags::empty());
     let result = untouched();
     let spent = started.elapsed();
     let missing = match result {

@@ -1,15 +1,19 @@
 //! Ray tracing pipelines, and the deferred operations in which a driver may make them (contract 3.6).
 
+use std::time::Instant;
+
 use ash::vk::{self, Handle};
 
 use super::pipelines::{self, program_cache};
 use crate::guard::{guard, guard_within, tls_destroyed};
 use crate::hooks::inert::pass;
+use crate::live::call::Call;
 use crate::serve::create_info::Creation;
 use crate::serve::deferred;
 use crate::state::device::Device;
 use crate::state::live_devices;
 use vkstash_model::counters::{BypassReason, Count};
+use vkstash_model::live::Activity;
 use vkstash_store::base::signals::Uncancelled;
 
 /// vkCreateRayTracingPipelinesKHR.
@@ -84,7 +88,10 @@ pub unsafe extern "system" fn join(handle: vk::Device, operation: vk::DeferredOp
     let noted = guard(command, || device.deferred.under_way(operation), || None);
     // SAFETY: the program passes a live device and a live operation of it, and destroys neither before this command has
     // returned.
-    let joined = unsafe { next(handle, operation) };
+    let joined = unsafe {
+        let _live = Call::begin(Instant::now(), Activity::Own, vk::ShaderStageFlags::empty());
+        next(handle, operation)
+    };
     if joined == vk::Result::SUCCESS {
         // SAFETY: a live operation that is complete.
         guard(command, || unsafe { deferred::settle(&device, operation, noted, None) }, || ());

@@ -21,6 +21,7 @@ use super::program_cache::ProgramCache;
 use super::request::{DescribedPipeline, Request};
 use super::{driver_hits, feedback, modules, record, sources};
 use crate::guard::guard;
+use crate::live;
 use crate::recipe::capture::stage::Naming;
 use crate::recipe::chain::{Arena, Refusal};
 use crate::state::cache_state::CacheState;
@@ -30,6 +31,7 @@ use crate::state::device::{Device, IdentifierMode};
 use crate::state::pipeline_class::PipelineClass;
 use crate::steps::Steps;
 use vkstash_model::counters::Count;
+use vkstash_model::live::Activity;
 use vkstash_model::payload;
 use vkstash_model::shader_set::ShaderSet;
 use vkstash_model::steps::{StepAnswer, StepSource};
@@ -130,7 +132,7 @@ unsafe fn without_compiling(call: &Call<'_, Info<'_>>, base: impl FnOnce(usize) 
     let by_identifier = parsed.naming.lacks_code;
     let feedback = parsed.feedback.map(|feedback| NonNull::from(feedback).cast());
     let attempt = Attempt { by_identifier, feedback, ..Attempt::default() };
-    let mut steps = Steps::begin();
+    let mut steps = Steps::begin(parsed.stage_flags());
     let mut recipe = Vec::new();
     // SAFETY: the call's create info is valid, and its objects are of this device.
     let described = match unsafe { DescribedPipeline::of(device, call.creation, &mut recipe) } {
@@ -151,6 +153,7 @@ unsafe fn without_compiling(call: &Call<'_, Info<'_>>, base: impl FnOnce(usize) 
         base
     };
     let library = parsed.is_library().then(|| Ok(described.library()));
+    steps.knows(&described.key);
     let attempt = Attempt { key: Some((described.key, described.shaders.clone())), library, ..attempt };
     // SAFETY: the call's create info is valid and could be captured, so every structure in its chains is known; what
     // the copy needs stays on this stack frame.
@@ -289,6 +292,7 @@ unsafe fn compile(
         refusals,
         started: Instant::now(),
     };
+    let _live = live::call::Call::begin(deferred_call.started, Activity::Own, vk::ShaderStageFlags::empty());
     // SAFETY: the program's valid arguments; the cache lives until the operation is complete.
     let below = || unsafe { next(device.handle, operation, cache, count, infos, allocator, pipelines) };
     // SAFETY: `below` passes the program's valid arguments on.

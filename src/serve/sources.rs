@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::mem::take;
+use std::time::Instant;
 
 use ash::vk;
 
@@ -18,11 +19,13 @@ use super::{
     artifact, bypass, companion, compile, compile_stored, driver, driver_hits, emulated, facts, modules,
     parked, record,
 };
+use crate::live;
 use crate::recipe::chain::Arena;
 use crate::state::device::Device;
 use crate::steps::Steps;
 use crate::trace::spans;
 use vkstash_model::counters::Count;
+use vkstash_model::live::Activity;
 use vkstash_model::steps::{CreationResult, OrderReason, StepAnswer, StepSource};
 use vkstash_store::format::record::Key;
 
@@ -59,6 +62,7 @@ pub unsafe fn serve<I: CreateInfo>(call: &Call<'_, I>) -> Answer {
         }
     }
     if call.parsed().is_fast_link() {
+        let _live = live::call::Call::begin(Instant::now(), Activity::Link, vk::ShaderStageFlags::empty());
         // SAFETY: the call's create info is valid (the caller's contract).
         let answer = unsafe { pass_on(&call) };
         count_result(device, answer.result);
@@ -87,13 +91,17 @@ unsafe fn serve_described<I: CreateInfo>(
     Buffers { recipe, artifact }: &mut Buffers,
 ) -> Answer {
     let device = call.device;
-    let mut steps = Steps::begin();
+    let mut steps = Steps::begin(call.parsed().stage_flags());
     // SAFETY: the call's create info is valid (the caller's contract).
     let described = match unsafe { DescribedPipeline::of(device, call.creation, recipe) } {
         Ok(described) => described,
-        // SAFETY: the call's create info is valid (the caller's contract).
-        Err(refusal) => return unsafe { bypass::bypass(call, refusal) },
+        Err(refusal) => {
+            steps.asks(StepSource::Own);
+            // SAFETY: the call's create info is valid (the caller's contract).
+            return unsafe { bypass::bypass(call, refusal) };
+        }
     };
+    steps.knows(&described.key);
     // SAFETY: the create info could be captured. The request holds it, or a copy that differs only as it must.
     let answer = unsafe {
         modules::with_request(call, &described, |request| ask_in_order(request, artifact, &mut steps))
@@ -141,6 +149,7 @@ unsafe fn ask_in_order<I: CreateInfo>(
     unsafe {
         if parsed.has_nothing_to_compile() {
             steps.set_reason(OrderReason::PassedOn);
+            steps.asks(StepSource::Own);
             let answer = pass_on(call);
             steps.add(StepSource::Own, step_answer(answer));
             // Recipes of links name it. One that RADV may crash with is left to the program.
@@ -162,13 +171,17 @@ unsafe fn ask_in_order<I: CreateInfo>(
             }
             Outcome::GoUntouched { recorded } => go_untouched(request, recorded, steps),
             Outcome::Missed { artifact, driver_has_nothing } => {
-                let (source, answer) = if call.names_code_of_the_layers() {
+                let by_identifier = call.names_code_of_the_layers();
+                let may_compile = by_identifier || !parsed.fails_on_compile_required();
+                let source = if may_compile { StepSource::Compile } else { StepSource::Own };
+                steps.asks(source);
+                let answer = if by_identifier {
                     let compiled = compile_stored::compile_stored(request, artifact);
-                    (StepSource::Compile, compiled.unwrap_or_else(|| refuse(parsed)))
-                } else if parsed.fails_on_compile_required() {
-                    (StepSource::Own, driver::ask_for_the_program(request, artifact, driver_has_nothing))
+                    compiled.unwrap_or_else(|| refuse(parsed))
+                } else if may_compile {
+                    compile::compile(request, artifact)
                 } else {
-                    (StepSource::Compile, compile::compile(request, artifact))
+                    driver::ask_for_the_program(request, artifact, driver_has_nothing)
                 };
                 steps.add(source, step_answer(answer));
                 answer
@@ -193,6 +206,7 @@ pub unsafe fn without_compiling<'a, I: CreateInfo>(
     let mut artifact = ArtifactOutcome::NotOffered;
     let mut driver_miss = None;
     for source in sources {
+        steps.asks(source.step_source());
         // SAFETY: each source reads the request's create info, which is valid, and returns before the next is asked.
         let served = unsafe {
             match source {
@@ -228,6 +242,7 @@ pub unsafe fn without_compiling<'a, I: CreateInfo>(
 /// # Safety
 /// The request's create info is valid.
 unsafe fn go_untouched<I: CreateInfo>(request: &Request<'_, I>, recorded: bool, steps: &mut Steps) -> Answer {
+    steps.asks(StepSource::Own);
     // SAFETY: the request's create info is valid, and its feedback structure may be written.
     unsafe {
         let answer = match request.call.names_code_of_the_layers() {

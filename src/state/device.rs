@@ -33,6 +33,7 @@ use super::stored::Stored;
 use super::switches::{self, CacheKinds};
 use super::width::Width;
 use crate::guard::tls_destroyed;
+use crate::live;
 use crate::log;
 use crate::stats::Counters;
 use vkstash_model::counters::Count;
@@ -402,6 +403,15 @@ impl Device {
     pub fn stash_folder(&self) -> Option<PathBuf> {
         let Instance { config, application, .. } = &*self.instance;
         Some(config.root.as_ref()?.join(process::name_of(config, &application.name).folder))
+    }
+
+    /// Makes the page that shows what this process does, if it has none.
+    pub fn show(&self) {
+        let Instance { config, application, .. } = &*self.instance;
+        live::open(|| {
+            let name = process::name_of(config, &application.name);
+            (name.display, config.root.as_ref().map(|root| root.join(name.folder)))
+        });
     }
 
     /// The instance that it was created from.

@@ -12,6 +12,7 @@ use super::run_report::{ReportSource, SessionReport};
 use super::switches;
 use crate::config::Config;
 use crate::guard::{guard, tls_destroyed};
+use crate::live;
 use crate::log;
 use vkstash_model::counters::Count;
 use vkstash_model::recipe;
@@ -235,7 +236,9 @@ impl Session {
                     // Where the settings were put off, what is known of them stays.
                     stash.disabled_caches_at_opening().into_iter().for_each(switches::follow_settings);
                     let (root, folder) = (config.root.clone().unwrap_or_default(), name.folder.clone());
+                    let written = live::Written::default();
                     stash.set_reporter(Box::new(move |store| {
+                        written.note(store.written_records, store.written_bytes);
                         // On the writer's thread, which waits for the disk anyway.
                         switches::follow_settings(settings::disabled_caches(&root, &folder));
                         share.report(store)

@@ -11,6 +11,7 @@
 //! - [`structures`] the one table of pNext structures: hashed, ignored, or a reason to bypass
 //! - [`registry`] structures as the registry describes them, generated; [`newer`] those that the bindings do not have
 //!   and that are read
+//! - [`live`] the page that says what a process does now
 //! - [`counters`] what is counted; [`steps`] what was tried for a pipeline
 //! - [`variables`] the environment's names, and what layer and tool both read of it; [`driver_caches`] which drivers
 //!   keep what they compile
@@ -21,6 +22,7 @@ pub mod driver_caches;
 pub mod identifier;
 pub mod key;
 mod list;
+pub mod live;
 pub mod newer;
 pub mod payload;
 pub mod recipe;

@@ -48,6 +48,7 @@ fn watch() {
 
 /// The number in the word. If the kernel has cleared it, all threads agree on a new number, which is larger than all
 /// earlier ones because it is in [`NUMBERS`] before it is in the word.
+#[inline]
 fn number_in(word: &AtomicU32) -> u32 {
     let known = word.load(Ordering::Acquire);
     if known != 0 {
@@ -78,6 +79,7 @@ fn wiped_word() -> Option<NonNull<AtomicU32>> {
 }
 
 /// The number of this process, which differs in a forked child.
+#[inline]
 pub fn now() -> u32 {
     // SAFETY: `WIPED` is NULL or points into a page that is never unmapped once it is set.
     match unsafe { WIPED.load(Ordering::Acquire).as_ref() } {

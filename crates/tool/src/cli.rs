@@ -44,6 +44,10 @@ pub(crate) enum Command {
     ///
     /// A pipeline is named by digits that only its key begins with, or by `latest`.
     Show(ShowArgs),
+    /// Watch what running programs do: which pipeline is compiling now, and for how long
+    ///
+    /// Arrow keys choose a program, q ends it.
+    Watch(WatchArgs),
     /// Show what a segment file of a stash holds
     ///
     /// The file may be anywhere: a copy, one of a base, one that an archive held. Every record is read. It ends with 1
@@ -702,6 +706,16 @@ pub(crate) struct PlaceArgs {
     /// Write below this folder as if it were the root of the file system (for packagers)
     #[arg(long, value_name = "DIR")]
     pub(crate) destdir: Option<PathBuf>,
+}
+
+#[derive(Args)]
+pub(crate) struct WatchArgs {
+    /// Print what there is now, and end
+    #[arg(long)]
+    pub(crate) once: bool,
+    /// Print JSON with stable names (docs/watch.md)
+    #[arg(long, requires = "once")]
+    pub(crate) json: bool,
 }
 
 #[derive(Args)]

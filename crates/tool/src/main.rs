@@ -5,8 +5,9 @@
 //! - `run`, `bench`, `install` programs with the layer, and the manifests through which the loader finds it; `prewarm`,
 //!   `prewarm_worker` compiling ahead of programs, and the processes that do it
 //! - `doctor` why programs run without the stash; `doctor_probe` the process that asks the loader and the drivers
-//! - `stats`, `list`, `show`, `inspect`, `keep`, `background`, `cache`, `gc`, `prune`, `quarantine`, `verify`,
-//!   `export`, `import`, `base` the commands that read and change the stash; `manual` man pages and completions
+//! - `watch` what running programs do now; `stats`, `list`, `show`, `inspect`, `keep`, `background`, `cache`, `gc`,
+//!   `prune`, `quarantine`, `verify`, `export`, `import`, `base` the commands that read and change the stash; `manual`
+//!   man pages and completions
 //! - `environment` what the loader of a process is told; `folder` the folder that it finds the layer in
 //! - `session_caches` the caches of sessions, for `gc`; `development` the header and the file for pkg-config;
 //!   `manifest` the layer's manifests; `in_force` the settings in force, and their sources
@@ -62,6 +63,7 @@ mod term;
 mod units;
 mod unready;
 mod verify;
+mod watch;
 
 use std::fmt::Display;
 use std::io::IsTerminal as _;
@@ -92,6 +94,7 @@ fn main() -> ExitCode {
         Command::Uninstall(args) => exit_code(install::uninstall(&args)),
         Command::Stats(args) => exit_code(stats::main(&args)),
         Command::List(args) => exit_code(list::main(&args)),
+        Command::Watch(args) => exit_code(watch::main(&args)),
         Command::Show(args) => exit_code(show::main(&args)),
         Command::Inspect(args) => exit_code(inspect::main(&args)),
         Command::Gc(args) => exit_code(gc::main(&args)),

@@ -8,6 +8,21 @@ pub(crate) fn structure_type(raw: i32) -> Option<String> {
     named("VK_STRUCTURE_TYPE_", format!("{:?}", vk::StructureType::from_raw(raw)))
 }
 
+/// `vertex`, `ray generation`.
+pub(crate) fn stage_name(stage: u32) -> String {
+    let debug = format!("{:?}", vk::ShaderStageFlags::from_raw(stage));
+    match debug.trim_end_matches("_KHR").trim_end_matches("_EXT") {
+        "RAYGEN" => "ray generation".to_owned(),
+        name => name.to_lowercase().replace('_', " "),
+    }
+}
+
+/// `vertex + fragment`. Empty where there are none.
+pub(crate) fn stages(flags: vk::ShaderStageFlags) -> String {
+    let bits = (0..u32::BITS).map(|bit| 1 << bit).filter(|bit| flags.as_raw() & bit != 0);
+    bits.map(stage_name).collect::<Vec<_>>().join(" + ")
+}
+
 /// Why pipelines bypassed the stash, in words: the reason in a report, and the structure that caused it (0: none).
 pub(crate) fn bypass(reason: &str, s_type: i32) -> String {
     let words = match reason {

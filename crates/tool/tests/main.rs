@@ -28,6 +28,7 @@ mod skip;
 mod stats;
 mod units;
 mod verify;
+mod watch;
 
 use std::ffi::OsStr;
 use std::fs;

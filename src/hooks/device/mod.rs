@@ -219,6 +219,7 @@ unsafe fn register(
         let table = DeviceTable::load(device_resolver(next, handle));
         let device = Device::new(handle, next, table, instance, known, decided);
         let device = Arc::new(device);
+        contained("the live page", || device.show());
         live_devices::insert(handle, Entry::Active(device.clone()));
         // If these fail, the device stays registered: vkDestroyDevice waits for workers only where it is.
         contained("background work", || park::start(&device));

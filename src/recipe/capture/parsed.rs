@@ -152,6 +152,11 @@ impl<'a> Parsed<'a> {
         self.bind_point == vk::PipelineBindPoint::GRAPHICS
     }
 
+    /// The stages that may be read, as one value.
+    pub fn stage_flags(&self) -> vk::ShaderStageFlags {
+        self.stages.iter().fold(vk::ShaderStageFlags::empty(), |all, stage| all | stage.stage)
+    }
+
     /// The program forbids compiling (VK_PIPELINE_CREATE_FAIL_ON_PIPELINE_COMPILE_REQUIRED_BIT).
     pub fn fails_on_compile_required(&self) -> bool {
         self.has(FAIL_ON)

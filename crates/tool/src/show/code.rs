@@ -12,7 +12,8 @@ use vkstash_store::stash::browse::Browser;
 use crate::new_file::NewFile;
 use crate::regular;
 
-use super::words::{DIGITS, stage_name};
+use super::words::DIGITS;
+use crate::names::stage_name;
 
 /// Why shaders cannot be written.
 #[derive(Debug, thiserror::Error)]

@@ -12,7 +12,8 @@ use vkstash_store::format::record::Key;
 use vkstash_store::stash::browse::Browser;
 
 use super::objects;
-use super::words::{DIGITS, list, or_none, stage_name};
+use super::words::{DIGITS, list, or_none};
+use crate::names::stage_name;
 
 /// Writes the recipe, and the layout and the render pass that it names.
 pub(super) fn describe(portable: &Browser, recipe: &Recipe<'_>, out: &mut impl io::Write) -> io::Result<()> {

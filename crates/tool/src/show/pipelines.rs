@@ -11,6 +11,7 @@ use vkstash_store::stash::browse::Browser;
 use vkstash_store::stash::inspect::{self, ApplicationInfo};
 
 use super::words;
+use crate::names;
 use crate::units::counted;
 
 /// A pipeline that is stored.
@@ -103,7 +104,7 @@ fn on_devices(root: &Path, application: &ApplicationInfo) -> HashMap<Key, Vec<On
 
 /// Class and stages of a pipeline.
 pub(super) fn what(recipe: &Recipe<'_>) -> String {
-    let stages = recipe.pipeline.stages().iter().map(|stage| words::stage_name(stage.stage));
+    let stages = recipe.pipeline.stages().iter().map(|stage| names::stage_name(stage.stage));
     let stages = stages.collect::<Vec<_>>().join(", ");
     let libraries = recipe.pipeline.libraries().len() as u64;
     let class = match &recipe.pipeline {

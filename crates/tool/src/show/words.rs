@@ -14,15 +14,6 @@ pub(super) fn is_library(flags: u64) -> bool {
     flags & LIBRARY != 0
 }
 
-/// `vertex`, `ray generation`.
-pub(super) fn stage_name(stage: u32) -> String {
-    let debug = format!("{:?}", vk::ShaderStageFlags::from_raw(stage));
-    match debug.trim_end_matches("_KHR").trim_end_matches("_EXT") {
-        "RAYGEN" => "ray generation".to_owned(),
-        name => name.to_lowercase().replace('_', " "),
-    }
-}
-
 /// The names of flags; `NONE` where none is set.
 pub(super) fn or_none(flags: impl Debug) -> String {
     let text = format!("{flags:?}");

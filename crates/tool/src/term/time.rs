@@ -4,6 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::units::counted;
 
@@ -47,6 +48,13 @@ fn two((large, large_name): (u64, &str), (small, small_name): (u64, &str)) -> St
 pub(crate) fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Nanoseconds of CLOCK_MONOTONIC.
+pub(crate) fn monotonic() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    let [seconds, nanos] = [now.tv_sec, now.tv_nsec].map(|part| u64::try_from(part).unwrap_or_default());
+    seconds.saturating_mul(1_000_000_000).saturating_add(nanos)
 }
 
 /// How long ago a moment was: `just now`, `5 min ago`, `2 h ago`, `3 days ago`, `2 months ago`. A moment that is still
