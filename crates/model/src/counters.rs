@@ -30,7 +30,10 @@ pub enum Unit {
 
 // Label and text are functions of their own: a library that calls none of them does not have the texts.
 macro_rules! counters {
-    ($($(#[$doc:meta])* $variant:ident => $name:literal, $class:ident, $unit:ident, $label:literal, $text:literal;)*) => {
+    ($(
+        $(#[$doc:meta])*
+        $variant:ident => $name:literal, $class:ident, $unit:ident, $label:literal, $text:literal;
+    )*) => {
         /// What is counted. The names are part of the statistics' stable JSON form.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(usize)]
