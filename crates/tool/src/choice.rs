@@ -1,9 +1,12 @@
 //! Finds the application that a name on the command line means.
 
+use std::cmp::Reverse;
+use std::fmt::{self, Display, Formatter};
 use std::path::Path;
 
 use vkstash_store::stash::inspect::ApplicationInfo;
 
+use crate::term::time;
 use crate::units::plain;
 
 /// Why a name does not lead to one application.
@@ -11,10 +14,40 @@ use crate::units::plain;
 pub(crate) enum ChoiceError {
     #[error("no application {name:?} is in {root}: `vkstash list` shows them")]
     Unknown { name: String, root: String },
-    #[error("{name:?} is the name of several applications; name one by its folder: {}", folders.join(", "))]
-    Several { name: String, folders: Vec<String> },
-    #[error("several applications begin with {name:?}: {}", found.join(", "))]
-    Beginning { name: String, found: Vec<String> },
+    #[error("{name:?} is the name of several applications; name one by its folder:{candidates}")]
+    Several { name: String, candidates: Candidates },
+    #[error("several applications begin with {name:?}:{candidates}")]
+    Beginning { name: String, candidates: Candidates },
+}
+
+/// So many candidates are named.
+const MOST: usize = 10;
+
+/// Applications that a name may mean: the folder of each, and its last use. The one that was used last comes first.
+#[derive(Debug)]
+pub(crate) struct Candidates(Vec<(String, Option<u64>)>);
+
+impl Candidates {
+    fn of(found: &[&ApplicationInfo]) -> Candidates {
+        let used = |info: &ApplicationInfo| (info.runs.runs > 0).then_some(info.runs.until_unix_ms);
+        let mut candidates: Vec<_> = found.iter().map(|info| (info.folder.clone(), used(info))).collect();
+        candidates.sort_by_key(|(_, used)| Reverse(*used));
+        Candidates(candidates)
+    }
+}
+
+impl Display for Candidates {
+    fn fmt(&self, to: &mut Formatter<'_>) -> fmt::Result {
+        let now = time::now();
+        for (folder, used) in self.0.iter().take(MOST) {
+            let used = used.map_or_else(|| "never used".to_owned(), |used| time::age(used, now));
+            write!(to, "\n{} ({used})", plain(folder))?;
+        }
+        match self.0.len().saturating_sub(MOST) {
+            0 => Ok(()),
+            more => write!(to, "\nand {more} more: `vkstash list`"),
+        }
+    }
 }
 
 /// The application with this name or this folder, or the only one whose name or folder begins with it.
@@ -31,8 +64,8 @@ pub(crate) fn choose<'a>(
         [info] => return Ok(info),
         [] => {}
         several => {
-            let folders = several.iter().map(|info| info.folder.clone()).collect();
-            return Err(ChoiceError::Several { name: name.to_owned(), folders });
+            let candidates = Candidates::of(several);
+            return Err(ChoiceError::Several { name: name.to_owned(), candidates });
         }
     }
     let begins = |info: &&ApplicationInfo| {
@@ -42,9 +75,6 @@ pub(crate) fn choose<'a>(
     match beginning.as_slice() {
         [info] => Ok(info),
         [] => Err(ChoiceError::Unknown { name: name.to_owned(), root: plain(&root.to_string_lossy()) }),
-        several => {
-            let found = several.iter().map(|info| info.folder.clone()).collect();
-            Err(ChoiceError::Beginning { name: name.to_owned(), found })
-        }
+        several => Err(ChoiceError::Beginning { name: name.to_owned(), candidates: Candidates::of(several) }),
     }
 }

@@ -36,7 +36,10 @@ pub(crate) enum Command {
     Install(InstallArgs),
     /// Remove what `install` wrote
     Uninstall(UninstallArgs),
-    /// Tell what the stash did for each program and device
+    /// Tell what the stash did for each application
+    ///
+    /// One line for each of the applications that were used last: how many of its pipelines were ready when its last
+    /// run asked for them, and how much time that saved at most. With a NAME, a few lines for each device.
     Stats(StatsArgs),
     /// List the applications in the stash, the one that was used last first
     List(ListArgs),
@@ -720,6 +723,24 @@ pub(crate) struct WatchArgs {
 
 #[derive(Args)]
 pub(crate) struct StatsArgs {
+    /// Only this application: its name, or the name of its folder in the stash
+    #[arg(value_name = "NAME")]
+    pub(crate) application: Option<String>,
+    /// List all applications, and not only the ten that were used last
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Show where pipelines came from, what went wrong, and when; twice: every counter of each device, and the files
+    #[arg(long, short, action = clap::ArgAction::Count)]
+    pub(crate) verbose: u8,
+    /// Count only the last run
+    #[arg(long, conflicts_with = "since")]
+    pub(crate) last_run: bool,
+    /// Count only the runs that ended since then: 7d, 12h, 2026-11-01
+    #[arg(long, value_name = "AGE|DATE", value_parser = crate::term::since::unix_ms)]
+    pub(crate) since: Option<u64>,
+    /// With -vv, also show counters that are 0
+    #[arg(long)]
+    pub(crate) zero: bool,
     /// Print JSON with stable names (docs/stats.md)
     #[arg(long)]
     pub(crate) json: bool,

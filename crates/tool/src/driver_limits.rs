@@ -47,6 +47,7 @@ const VENDORS: [Vendor; 2] = [
 
 /// What `vkstash run` does with the limit of one vendor's drivers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct DriverLimit {
     pub(crate) vendor: &'static str,
     pub(crate) variable: &'static str,

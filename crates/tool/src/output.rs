@@ -104,9 +104,11 @@ pub(crate) fn escaped(json: &str) -> String {
     text
 }
 
-/// Prints one line on standard error. A failure is ignored: there is no other place to report it.
+/// Prints a message on standard error; a failure is ignored: there is no other place to report it. What follows its
+/// first line is indented, so that no name with a line end in it looks like a message of its own.
 pub(crate) fn eprint_line(message: &dyn std::fmt::Display) {
-    let _ = writeln!(io::stderr(), "vkstash: {}", plain(&message.to_string()));
+    let lines: Vec<_> = message.to_string().split('\n').map(plain).collect();
+    let _ = writeln!(io::stderr(), "vkstash: {}", lines.join("\n  "));
 }
 
 #[cfg(test)]

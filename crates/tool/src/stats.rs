@@ -1,8 +1,16 @@
 //! `vkstash stats`: shows what the stash did for each application and device.
 
+mod attention;
 mod collect;
+mod details;
+mod full;
 mod model;
+mod parts;
 mod remark;
+#[cfg(test)]
+mod schema;
+mod store;
+mod summary;
 mod text;
 mod updated;
 
@@ -11,8 +19,11 @@ use std::io;
 use crate::cli::StatsArgs;
 use crate::output;
 use crate::root;
+use crate::term::{screen, time};
 
 use collect::CollectError;
+use model::Selection;
+use text::View;
 
 /// Why there is nothing to show.
 #[derive(Debug, thiserror::Error)]
@@ -29,9 +40,22 @@ pub(crate) enum StatsError {
 
 pub(crate) fn main(args: &StatsArgs) -> Result<(), StatsError> {
     let root = root::root(args.dir.as_deref()).ok_or(StatsError::NoRoot)?;
-    let stash = collect::collect(&root)?;
-    let mut text =
-        if args.json { output::escaped(&serde_json::to_string_pretty(&stash)?) } else { text::of(&stash) };
-    text.push('\n');
-    Ok(output::print(&text)?)
+    let selection = match args.since {
+        Some(since_unix_ms) => Selection::Since { since_unix_ms },
+        None if args.last_run => Selection::Last,
+        None => Selection::All,
+    };
+    let stash = collect::collect(&root, args.application.as_deref(), selection)?;
+    if args.json {
+        return Ok(output::print(&(output::escaped(&serde_json::to_string_pretty(&stash)?) + "\n"))?);
+    }
+    let view = View {
+        is_named: args.application.is_some(),
+        all: args.all,
+        verbosity: args.verbose,
+        zero: args.zero,
+        now_unix_ms: time::now(),
+        width: screen::width(),
+    };
+    Ok(output::print(&text::of(&stash, view))?)
 }

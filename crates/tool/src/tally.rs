@@ -65,6 +65,17 @@ impl Tally {
         self.sum(&[Count::Served, Count::Parked])
     }
 
+    /// Pipelines that were not compiled when the program asked for them.
+    pub(crate) fn ready(&self) -> u64 {
+        self.sum(&[Count::Served, Count::Parked, Count::Offered, Count::DriverHad])
+    }
+
+    /// Those, and the pipelines that were not ready. A program that forbids compiling asks again without that, for the
+    /// same pipeline, or never.
+    pub(crate) fn pipelines(&self) -> u64 {
+        self.ready().saturating_add(self.compiled().max(self.get(Count::CompileRequired)))
+    }
+
     /// Pipelines that the driver had to compile.
     pub(crate) fn compiled(&self) -> u64 {
         self.sum(&[Count::Compiled, Count::CompiledUnrecorded])
@@ -118,6 +129,14 @@ mod tests {
     fn a_pipeline_that_was_finished_before_the_request_is_a_hit() {
         let tally = tally(&[(Count::Served, 3), (Count::Parked, 6), (Count::Compiled, 1)]);
         assert_eq!((tally.served(), tally.hit_percent()), (9, Some(90.0)));
+    }
+
+    #[test]
+    fn a_pipeline_that_is_asked_for_twice_because_compiling_was_forbidden_is_one() {
+        let twice = tally(&[(Count::DriverHad, 3), (Count::CompileRequired, 5), (Count::Compiled, 4)]);
+        assert_eq!((twice.ready(), twice.pipelines()), (3, 8));
+        let once = tally(&[(Count::Offered, 1), (Count::CompileRequired, 2), (Count::CompiledUnrecorded, 4)]);
+        assert_eq!((once.ready(), once.pipelines()), (1, 5));
     }
 
     #[test]

@@ -2,21 +2,12 @@
 
 use std::cmp::Reverse;
 
-use vkstash_model::counters::Count;
-
-const REASONS: [(Count, &str); 7] = [
-    (Count::NotPlanned, "that the last run did not ask for"),
-    (Count::AskedFirst, "asked for before a worker came to them"),
-    (Count::NoProcessorFree, "asked for while no processor was free"),
-    (Count::NotKept, "not kept yet"),
-    (Count::ReleasedBefore, "given up, because memory was scarce"),
-    (Count::AskedAgain, "asked for again"),
-    (Count::OwnAllocator, "with an allocator of the program's"),
-];
+use vkstash_model::counters::{Class, Count};
 
 /// How many were not ready, and why: the most frequent reason first. None: all were, or nothing is made ahead.
 pub(crate) fn of(get: impl Fn(Count) -> u64) -> Option<(u64, String)> {
-    let mut reasons: Vec<_> = REASONS.iter().map(|&(what, words)| (get(what), words)).collect();
+    let misses = Count::ALL.iter().filter(|what| what.class() == Class::Miss);
+    let mut reasons: Vec<_> = misses.map(|&what| (get(what), what.text())).collect();
     reasons.retain(|&(count, _)| count > 0);
     reasons.sort_by_key(|&(count, _)| Reverse(count));
     let all = reasons.iter().fold(0_u64, |sum, &(count, _)| sum.saturating_add(count));

@@ -132,7 +132,10 @@ fn an_unknown_or_ambiguous_application_name_changes_nothing() {
     {
         let failed = keep(&sandbox, &dir, &["--application", name, "--limit", "1GiB"]);
         assert_eq!(failed.status.code(), Some(1), "{failed:?}");
-        assert!(one_error_line(&failed).contains(said), "{failed:?}");
+        assert!(
+            text(&failed.stderr).starts_with("vkstash: ") && text(&failed.stderr).contains(said),
+            "{failed:?}"
+        );
     }
     let failed = keep(&sandbox, &dir, &["--application", &one.folder, "--default", "free-space"]);
     assert!(one_error_line(&failed).contains("free-space is set for all applications"), "{failed:?}");

@@ -1,7 +1,9 @@
 //! What the commands that read a whole stash cost where it is large.
 
+use vkstash_model::counters::Count;
 use vkstash_store::format::app_name::AppName;
 use vkstash_store::format::record::Kind;
+use vkstash_store::reports::model::{DeviceReport, RunReport};
 use vkstash_store::stash::open::Stash;
 
 use super::*;
@@ -19,6 +21,12 @@ fn what_a_large_stash_costs() {
         let name = AppName::new(Some(format!("game{number}").as_bytes()), b"/bin/game", &[]);
         let stash = Stash::open_patiently(&dir, &name).unwrap();
         let device = stash.device(&header()).unwrap();
+        let counters = Count::ALL.iter().map(|what| (what.name().to_owned(), number)).collect();
+        let devices =
+            vec![DeviceReport { part: device.name().to_owned(), counters, ..DeviceReport::default() }];
+        let report = RunReport { devices, updated_unix_ms: number + 1, ..RunReport::default() };
+        stash.set_reporter(Box::new(move |store| RunReport { store, ..report.clone() }));
+        stash.touch();
         for record in 0..RECORDS / 2 {
             let mut key = [0; 32];
             key[..16].copy_from_slice(&[number.to_le_bytes(), record.to_le_bytes()].concat());

@@ -129,14 +129,17 @@ fn what_the_user_has_disabled_is_named_as_the_reason() {
     let set = output(real.sandbox.tool().args(["cache", "disable", "compilations"]));
     assert!(set.status.success(), "{set:?}");
     let stats = || text(&output(real.sandbox.tool().arg("stats")).stdout).to_owned();
-    assert!(!stats().contains("disabled"), "{}", stats());
+    assert!(stats().contains("\n  disabled by the settings: "), "{}", stats());
     for _ in 0..2 {
         let run = output(&mut real.run(&arguments));
         let expected = "vkstash: 0 served (0.0 %), 1 compiled, 0 bypassed; nothing saved; \
                         compilations were disabled (`vkstash cache`)";
         assert_eq!(last_line(&run), expected);
     }
-    assert!(stats().contains("nothing was served in 3 runs; compilations were disabled"), "{}", stats());
+    let json = output(real.sandbox.tool().args(["stats", "--json"]));
+    let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    let remark = json["applications"][0]["remark"].as_str().unwrap();
+    assert!(remark.contains("nothing was served in 3 runs; compilations were disabled"), "{json}");
 }
 
 #[test]

@@ -26,6 +26,8 @@ mod show;
 #[path = "../../../layer-tests/src/skip.rs"]
 mod skip;
 mod stats;
+mod stats_lines;
+mod stats_schema;
 mod units;
 mod verify;
 mod watch;

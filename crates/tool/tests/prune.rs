@@ -149,7 +149,10 @@ fn clearing_removes_an_application_with_its_sessions_by_the_beginning_of_its_nam
     {
         let refused = told(&sandbox, &["clear", "--yes", name], &dir);
         assert_eq!(refused.status.code(), Some(1), "{refused:?}");
-        assert!(one_error_line(&refused).contains(said), "{refused:?}");
+        assert!(
+            text(&refused.stderr).starts_with("vkstash: ") && text(&refused.stderr).contains(said),
+            "{refused:?}"
+        );
     }
     let held = session(&dir, &app(1));
     let cleared = told(&sandbox, &["clear", "-y", "to", "game1"], &dir);

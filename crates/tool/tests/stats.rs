@@ -2,6 +2,7 @@
 
 use vkstash_model::counters::Count;
 use vkstash_store::format::app_name::AppName;
+use vkstash_store::format::device::DeviceHeader;
 use vkstash_store::format::record::{Key, Kind};
 use vkstash_store::reports::model::{BypassReport, DeviceReport, RunReport, StoreReport};
 use vkstash_store::stash::open::Stash;
@@ -15,6 +16,14 @@ fn stats(sandbox: &Sandbox, dir: &Path, json: bool) -> Output {
         command.arg("--json");
     }
     output(&mut command)
+}
+
+/// What `vkstash stats` prints with these arguments.
+pub(super) fn shown(sandbox: &Sandbox, dir: &Path, arguments: &[&str]) -> String {
+    let mut command = sandbox.tool();
+    let output = output(command.arg("stats").arg("--dir").arg(dir).args(arguments).env("TZ", "UTC"));
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+    text(&output.stdout).to_owned()
 }
 
 fn parsed(output: &Output) -> serde_json::Value {
@@ -80,9 +89,8 @@ fn the_caches_of_sessions_are_counted_beside_the_stash() {
     let sessions = &shown["applications"][0]["sessions"];
     assert_eq!(sessions["caches"], 2, "{shown}");
     assert!(sessions["bytes"].as_u64().unwrap() > 0, "{shown}");
-    let output = stats(&sandbox, &dir, false);
-    let lines = text(&output.stdout);
-    assert!(lines.contains("\n  2 session caches, "), "{lines}");
+    let lines = self::shown(&sandbox, &dir, &["translator"]);
+    assert!(lines.contains("  size: 0 B, and 2 session caches, "), "{lines}");
 }
 
 #[test]
@@ -100,7 +108,7 @@ fn a_root_full_of_other_things_has_nothing_recorded_yet() {
 }
 
 /// The id of a process that has ended: reports of running processes are not merged.
-fn ended_process() -> u32 {
+pub(super) fn ended_process() -> u32 {
     let mut child = Command::new("true").spawn().unwrap();
     child.wait().unwrap();
     child.id()
@@ -112,19 +120,31 @@ fn key(number: u8) -> Key {
 
 /// One run of an application as the layer records it: `put` goes into its device part.
 fn run_of(root: &Path, app: &AppName, moment: u64, pid: u32, counters: &[(Count, u64)], put: &[u8]) {
+    run_on(root, app, (moment, pid), ("Test GPU", &header()), counters, put);
+}
+
+/// [`run_of`] on a device with this name and header.
+pub(super) fn run_on(
+    root: &Path,
+    app: &AppName,
+    (moment, pid): (u64, u32),
+    (device_name, header): (&str, &DeviceHeader),
+    counters: &[(Count, u64)],
+    put: &[u8],
+) {
     let stash = Stash::open_patiently(root, app).unwrap();
-    let part = stash.device(&header()).unwrap();
+    let part = stash.device(header).unwrap();
     for &number in put {
         assert!(stash.portable().put(Kind::Recipe, &key(number), vec![number; 100].into()));
         assert!(part.put(Kind::Artifact, &key(number), vec![number; 4000].into()));
     }
     let counters = counters.iter().map(|&(what, value)| (what.name().to_owned(), value)).collect();
     let device = DeviceReport {
-        name: "Test GPU".to_owned(),
-        vendor_id: header().vendor_id,
-        device_id: header().device_id,
-        driver_id: header().driver_id,
-        driver_version: header().driver_version,
+        name: device_name.to_owned(),
+        vendor_id: header.vendor_id,
+        device_id: header.device_id,
+        driver_id: header.driver_id,
+        driver_version: header.driver_version,
         part: part.name().to_owned(),
         counters,
         bypassed: Vec::new(),
@@ -171,9 +191,17 @@ fn merged_reports_count_like_the_others() {
     assert_eq!(application["hit_percent"], 99.3);
     assert_eq!(application["store"]["written_records"], 4);
     assert_eq!(application["benefit"], "some");
-    let output = stats(&sandbox, &root, false);
-    let shown = text(&output.stdout);
-    assert!(shown.contains("My_Game: ") && shown.contains(", 150 runs since 1970-01-01"), "{shown}");
+    let line = "My_Game: 2 of 2 pipelines ready; last run ";
+    assert!(shown(&sandbox, &root, &[]).starts_with(line), "{}", shown(&sandbox, &root, &[]));
+    let named = shown(&sandbox, &root, &["My_Game", "-v"]);
+    for line in [
+        "  all 150 runs: 298 of 300 pipelines ready\n",
+        "  first run began: 1970-01-01 00:16 (",
+        "  last run ended: 1970-01-01 00:19 (",
+        "    served                   298  from the stash, without compiling\n",
+    ] {
+        assert!(named.contains(line), "{line}{named}");
+    }
 }
 
 #[test]
@@ -196,9 +224,8 @@ fn parts_are_listed_with_sizes_records_and_what_they_are_bound_to() {
     assert!(bytes > 12_300);
     assert_eq!((&application["bytes"], &json["bytes"]), (&bytes.into(), &bytes.into()));
     assert_eq!(application["benefit"], "unknown");
-    let output = stats(&sandbox, &root, false);
-    let shown = text(&output.stdout);
-    assert!(shown.contains("(MESA_RADV 25.0.7): ") && shown.contains(", 3 artifacts\n"), "{shown}");
+    let shown = shown(&sandbox, &root, &["-vv"]);
+    assert!(shown.contains(" (MESA_RADV 25.0.7): ") && shown.contains(", 3 artifacts\n"), "{shown}");
 }
 
 #[test]
@@ -236,14 +263,14 @@ fn limits_and_what_they_cost_are_shown() {
     let percent = own["limit_used_percent"].as_f64().unwrap();
     let expected = json["applications"][0]["bytes"].as_f64().unwrap() * 100.0 / 16384.0;
     assert!((expected - percent).abs() <= 0.1, "{percent} {expected}");
-    let output = stats(&sandbox, &root, false);
-    let shown = text(&output.stdout);
+    let shown = shown(&sandbox, &root, &["-vv"]);
     for part in [
-        " % of 1.0 MiB\n",
-        " % of 16.0 KiB, 2 runs since",
-        "    served before            4  compiled again in 3.4 ms: evicted or lost\n",
-        "    module missing           7  asked for by identifier",
-        "  modules: those of the last 2 runs are kept; ",
+        " % of 1.0 MiB, in ",
+        " % of 16.0 KiB\n",
+        "    served before              4  compiled again: what had been recorded was evicted or lost\n",
+        "    time again            3.4 ms  of the time compiling",
+        "    code missing               7  of those by identifier",
+        "  shaders: those of the last 2 runs are kept; ",
         "setting ignored: ",
     ] {
         assert!(shown.contains(part), "{part}{shown}");
@@ -259,10 +286,14 @@ fn nothing_served_in_several_runs_is_said_plainly() {
     }
     let json = parsed(&stats(&sandbox, &root, true));
     assert_eq!(json["applications"][0]["benefit"], "none");
-    let output = stats(&sandbox, &root, false);
-    let shown = text(&output.stdout);
+    // All pipelines were ready, so there is nothing to look after.
+    let shown = self::shown(&sandbox, &root, &[]);
+    assert!(shown.starts_with("My_Game: 9 of 9 pipelines ready; last run "), "{shown}");
+    assert_eq!(shown.lines().count(), 2, "{shown}");
+    run_of(&root, &game(), 4000, 1, &[(Count::DriverHad, 9), (Count::Compiled, 1)], &[]);
+    let shown = self::shown(&sandbox, &root, &[]);
     assert!(
-        shown.contains("  no benefit here: nothing was served in 3 runs; the driver's own cache"),
+        shown.contains("\n  no benefit here: nothing was served in 4 runs; the driver's own cache"),
         "{shown}"
     );
 }
@@ -291,27 +322,15 @@ fn a_last_run_that_only_bypassed_is_reported() {
     assert_eq!((&last["counters"]["bypassed"], &last["counters"]["compiled"]), (&21.into(), &0.into()));
     assert_eq!(last["bypassed"][0]["reason"], "statistics");
     assert!(last["hit_percent"].is_null());
-    let line =
-        "  in the last run nothing but 21 pipelines that bypassed the stash: pipeline statistics asked for\n";
-    let shown = text(&stats(&sandbox, &root, false).stdout).to_owned();
-    assert!(shown.contains(line), "{shown}");
-    run_of(&root, &game(), 3000, 1, &[(Count::Served, 3), (Count::CompiledUnrecorded, 4)], &[]);
-    let shown = text(&stats(&sandbox, &root, false).stdout).to_owned();
-    assert!(!shown.contains("in the last run"), "{shown}");
-}
-
-#[test]
-fn a_compile_time_that_nobody_measured_is_not_zero() {
-    let sandbox = Sandbox::new();
-    let root = sandbox.path("root");
-    run_of(&root, &game(), 1000, 1, &[(Count::CompiledUnrecorded, 416), (Count::NothingKept, 416)], &[]);
-    let shown = text(&stats(&sandbox, &root, false).stdout).to_owned();
-    let line = "    compiled               416  time not measured, 416 of them without an artifact\n";
-    assert!(shown.contains(line), "{shown}");
+    let line = "  nothing but 21 pipelines left to the driver: pipeline statistics asked for\n";
+    let shown = self::shown(&sandbox, &root, &[]);
     assert!(
-        shown.contains("    nothing kept           416  of those: the driver's caches keep nothing"),
+        shown.contains(": 21 pipelines left to the driver; last run ") && shown.contains(line),
         "{shown}"
     );
+    run_of(&root, &game(), 3000, 1, &[(Count::Served, 3), (Count::CompiledUnrecorded, 4)], &[]);
+    let shown = self::shown(&sandbox, &root, &[]);
+    assert!(!shown.contains("left to the driver"), "{shown}");
 }
 
 #[test]
@@ -328,7 +347,7 @@ fn costs_of_compiles_are_no_artifacts() {
         assert!(device.put(Kind::Cost, &key, Box::new([7, 0, 0, 0])));
     }
     drop((device, stash));
-    let shown = text(&stats(&sandbox, &root, false).stdout).to_owned();
+    let shown = shown(&sandbox, &root, &["-vv"]);
     assert!(shown.contains("2 recipes") && shown.contains("compile times of 2 pipelines"), "{shown}");
     let remark =
         "this driver's caches keep nothing, and background work had nothing ready when the program asked";
@@ -365,8 +384,9 @@ fn damaged_and_foreign_segments_are_named() {
     let reasons: Vec<_> = refused.iter().map(|file| file["reason"].as_str().unwrap()).collect();
     assert_eq!(reasons, ["not_a_segment", "other_part", "truncated", "symbolic_link"]);
     assert_eq!((&part["sealed_segments"], &part["records"]["artifact"]), (&0.into(), &2.into()));
-    let output = stats(&sandbox, &root, false);
-    let shown = text(&output.stdout);
+    let shown = self::shown(&sandbox, &root, &[]);
+    assert!(shown.contains("\n  4 files not used, the first because it is not a segment: "), "{shown}");
+    let shown = self::shown(&sandbox, &root, &["My_Game", "-vv"]);
     assert!(shown.contains("    refused aaa.vks: not a segment\n"), "{shown}");
     assert!(shown.contains("    refused ddd.vks: a symbolic link\n"), "{shown}");
     assert!(shown.contains("2 artifacts"), "{shown}");
@@ -403,9 +423,11 @@ fn errors_of_the_store_are_shown() {
         [&store["evicted_records"], &store["compacted_bytes"], &store["reclaimed_bytes"]],
         [2, 2048, 512]
     );
-    let output = stats(&sandbox, &root, false);
-    let shown = text(&output.stdout);
+    let line = "\n  the stash could not be used: a read-only file system (and ";
+    assert!(shown(&sandbox, &root, &[]).contains(line), "{}", shown(&sandbox, &root, &[]));
+    let shown = shown(&sandbox, &root, &["-v"]);
     for line in [
+        "  not everything could be written: no space left on device (3 times)\n",
         "  the stash could not be used in 1 run: a read-only file system\n",
         "  files refused in those runs: 2 other driver\n",
         "  files and parts that another thread read, because the program could not wait: 5\n",
@@ -428,7 +450,7 @@ fn files_that_were_removed_without_merging_are_not_said_to_be_merged() {
     stash.set_reporter(Box::new(move |_| RunReport { store: store.clone(), ..RunReport::default() }));
     stash.touch();
     drop(stash);
-    let shown = text(&stats(&sandbox, &root, false).stdout).to_owned();
+    let shown = shown(&sandbox, &root, &["-v"]);
     assert!(shown.contains("  512 B freed by removing files\n"), "{shown}");
 }
 
@@ -439,9 +461,9 @@ fn what_the_driver_answered_has_its_share() {
     run_of(&root, &game(), 1000, 1, &[(Count::Served, 1), (Count::DriverHad, 3)], &[1]);
     let work = &parsed(&stats(&sandbox, &root, true))["applications"][0];
     assert_eq!((&work["hit_percent"], &work["driver_percent"]), (&25.0.into(), &75.0.into()));
-    let shown = text(&stats(&sandbox, &root, false).stdout).to_owned();
-    let line = "    driver had               3  75.0 %, in the program's or the driver's own cache\n";
-    assert!(shown.contains(line), "{shown}");
+    let shown = shown(&sandbox, &root, &["-v"]);
+    let line = "    driver had                 3  in the program's or the driver's own caches\n";
+    assert!(shown.contains(line) && shown.contains(": 100.0 % of 4 pipelines ready\n"), "{shown}");
 }
 
 #[test]

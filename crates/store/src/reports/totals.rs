@@ -12,7 +12,7 @@ use crate::base::util::random;
 use crate::disk::folder::{FILE_MODE, Folder};
 use crate::disk::{locks, ops as disk};
 use crate::reports::model::{DeviceReport, RunReport, StoreReport};
-use crate::reports::runs::{SUFFIX, TOTALS_MAGIC, encode, read_file, read_in, read_those, try_read_file};
+use crate::reports::runs::{SUFFIX, TOTALS_MAGIC, encode, read_file, read_those, try_read_file};
 use crate::segment::cleanup::clean_up;
 
 const NAME: &str = "totals.vkt";
@@ -42,6 +42,9 @@ pub struct Totals {
     /// The report that changed last. Not in the file, because the latest reports are kept separately.
     #[serde(skip)]
     pub last: Option<RunReport>,
+    /// The number of reports that are damaged, or of another version. Not in the file.
+    #[serde(skip)]
+    pub unreadable: u64,
 }
 
 impl Totals {
@@ -70,18 +73,46 @@ pub fn read(folder: &Path) -> Totals {
 
 /// [`read`] of an open folder.
 pub(crate) fn read_from(folder: &Folder) -> Totals {
-    // The totals are read first: a report that is folded between the two reads is then missing for a moment, and not
-    // counted twice.
-    let mut totals: Totals = read_file(folder, NAME, TOTALS_MAGIC).unwrap_or_default();
-    for (name, report) in read_in(folder) {
-        if !totals.folded.contains(&name) {
-            totals.add(&report);
-            if totals.last.as_ref().is_none_or(|last| last.updated_unix_ms <= report.updated_unix_ms) {
-                totals.last = Some(report);
-            }
+    let Separate { folded: mut totals, runs } = separately(folder);
+    for report in runs {
+        totals.add(&report);
+        if totals.last.as_ref().is_none_or(|last| last.updated_unix_ms <= report.updated_unix_ms) {
+            totals.last = Some(report);
         }
     }
     totals
+}
+
+/// The runs of an application, as far as they can be told apart.
+#[derive(Clone, Debug, Default)]
+pub struct Separate {
+    /// The sums of those that were folded.
+    pub folded: Totals,
+    /// The reports of the others, oldest first.
+    pub runs: Vec<RunReport>,
+}
+
+/// The runs of the application in that folder below `root`. Empty if nothing can be read.
+pub fn separate(root: &Path, application: &str) -> Separate {
+    let folder = Folder::root(root, false).and_then(|root| root.sub(application, false)?.sub("runs", false));
+    folder.map(|folder| separately(&folder)).unwrap_or_default()
+}
+
+fn separately(folder: &Folder) -> Separate {
+    // The totals are read first: a report that is folded between the two reads is then missing for a moment, and not
+    // counted twice.
+    let mut folded: Totals = read_file(folder, NAME, TOTALS_MAGIC).unwrap_or_default();
+    let names = folder.names(SUFFIX).unwrap_or_default();
+    let reports = read_those(folder, names.clone());
+    if reports.len() < names.len() {
+        // What a fold has removed meanwhile is not unreadable.
+        let left = folder.names(SUFFIX).unwrap_or_default();
+        let is_unread = |name: &&String| !reports.iter().any(|(read, _)| read == *name);
+        folded.unreadable = names.iter().filter(is_unread).filter(|name| left.contains(name)).count() as u64;
+    }
+    let runs = reports.into_iter().filter(|(name, _)| !folded.folded.contains(name));
+    let runs = runs.map(|(_, report)| report).collect();
+    Separate { folded, runs }
 }
 
 /// Removes unfinished files of dead processes, and folds the oldest reports if there are more than [`KEEP`]. Does

@@ -5,31 +5,49 @@ use std::path::Path;
 use vkstash_store::format::device::DeviceHeader;
 use vkstash_store::format::refusal::OpenError;
 use vkstash_store::reports::model::{DeviceReport, RunReport};
-use vkstash_store::reports::totals::Totals;
+use vkstash_store::reports::totals::{self, Separate, Totals};
 use vkstash_store::settings;
-use vkstash_store::settings::{BackgroundMode, Settings};
+use vkstash_store::settings::{BackgroundMode, CacheKinds, Settings};
 use vkstash_store::stash::inspect;
 use vkstash_store::stash::inspect::{ApplicationInfo, PartInfo};
 
 use super::model::{
-    Application, BoundTo, Bypass, Device, Keep, KeepAll, LastRun, Part, RefusedFile, SCHEMA, Sessions, Stash,
-    Store, Unreadable, Work,
+    Application, Benefit, BoundTo, Bypass, Device, Keep, KeepAll, LastRun, Part, RefusedFile, SCHEMA,
+    Selection, Sessions, Stash, Store, Unreadable, Work,
 };
-use super::remark;
+use super::{attention, remark};
+use crate::choice::{ChoiceError, choose};
 use crate::tally::Tally;
 use crate::{config, driver_limits, in_force, names, session_caches};
 
 /// Why there are no statistics.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot read the stash: {0}")]
-pub(crate) struct CollectError(#[from] OpenError);
-
-/// Looks at every application below `root`. A missing root counts as empty.
-pub(crate) fn collect(root: &Path) -> Result<Stash, CollectError> {
-    Ok(shown(root, inspect::list_applications(root)?))
+pub(crate) enum CollectError {
+    #[error("cannot read the stash: {0}")]
+    Open(#[from] OpenError),
+    #[error(transparent)]
+    Choice(#[from] ChoiceError),
 }
 
-fn shown(root: &Path, found: Vec<ApplicationInfo>) -> Stash {
+/// Looks at every application below `root`, and shows that of this name, or all. A missing root counts as empty.
+pub(crate) fn collect(root: &Path, name: Option<&str>, selection: Selection) -> Result<Stash, CollectError> {
+    let found = inspect::list_applications(root)?;
+    let only = name.map(|name| choose(&found, name, root)).transpose()?.map(|info| info.folder.clone());
+    let mut stash = shown(root, found, selection);
+    if let Some(folder) = only {
+        stash.applications.retain(|application| application.folder == folder);
+    }
+    Ok(stash)
+}
+
+/// What the settings say that an application may do.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct InForce {
+    pub(super) background: BackgroundMode,
+    pub(super) disabled: CacheKinds,
+}
+
+fn shown(root: &Path, found: Vec<ApplicationInfo>, selection: Selection) -> Stash {
     let unreadable = found.iter().flat_map(|info| unreadable(root, info)).collect();
     let read = settings::read(root);
     let of_all = read.all();
@@ -39,8 +57,12 @@ fn shown(root: &Path, found: Vec<ApplicationInfo>) -> Stash {
         .filter(|(info, sessions)| is_ours(info) || sessions.caches > 0)
         .map(|(info, sessions)| {
             let own = read.of(&info.folder);
-            let mode = in_force::background_mode(&of_all, &own);
-            let shown = application(info, mode);
+            let disabled = own.disabled_caches.or(of_all.disabled_caches);
+            let in_force = InForce {
+                background: in_force::background_mode(&of_all, &own),
+                disabled: disabled.unwrap_or_default(),
+            };
+            let shown = application(info, &selected(root, info, selection), in_force);
             let keep = keep(&shown, &of_all, &own);
             Application { sessions, keep, ..shown }
         })
@@ -57,13 +79,46 @@ fn shown(root: &Path, found: Vec<ApplicationInfo>) -> Stash {
             limit_bytes,
             limit_used_percent: limit_bytes.and_then(|limit| in_force::percent(bytes, limit)),
             free_space_bytes: limits.free_space_floor,
+            missing_space_bytes: missing_space(root, limits.free_space_floor),
             device_age_ms: Some(limits.device_age).filter(|&age| age != u64::MAX),
             ignored_settings: config::problems(&read),
             driver_limits: driver_limits::planned(),
         },
+        selection,
         applications,
         unreadable,
     }
+}
+
+/// How much less than that is free on the disk.
+fn missing_space(root: &Path, floor: u64) -> u64 {
+    in_force::file_system(root).map_or(0, |(_, free)| floor.saturating_sub(free))
+}
+
+/// Some of an application's runs.
+struct Runs {
+    totals: Totals,
+    /// Folded runs that may be among them, or not.
+    not_told_apart: u64,
+}
+
+/// The runs that count.
+fn selected(root: &Path, info: &ApplicationInfo, selection: Selection) -> Runs {
+    let mut runs = Runs { totals: Totals::default(), not_told_apart: 0 };
+    match selection {
+        Selection::All => runs.totals = info.runs.clone(),
+        Selection::Last => info.runs.last.iter().for_each(|last| runs.totals.add(last)),
+        Selection::Since { since_unix_ms } => {
+            let Separate { folded, runs: separate } = totals::separate(root, &info.folder);
+            let is_since = |updated_unix_ms: u64| updated_unix_ms >= since_unix_ms;
+            separate.iter().filter(|run| is_since(run.updated_unix_ms)).for_each(|run| runs.totals.add(run));
+            runs.not_told_apart = if is_since(folded.until_unix_ms) { folded.runs } else { 0 };
+        }
+    }
+    let is_there = runs.totals.runs > 0;
+    runs.totals.last = info.runs.last.clone().filter(|_| is_there);
+    runs.totals.unreadable = info.runs.unreadable;
+    runs
 }
 
 /// Whether the folder holds a stash: other folders may lie beside the stashes.
@@ -99,16 +154,17 @@ fn keep(application: &Application, of_root: &Settings, own: &Settings) -> Keep {
     }
 }
 
-/// The statistics of one application, with default limits.
-pub(super) fn application(info: &ApplicationInfo, mode: BackgroundMode) -> Application {
-    let runs = &info.runs;
+/// The statistics of one application over these runs, with default limits.
+fn application(
+    info: &ApplicationInfo,
+    Runs { totals: runs, not_told_apart }: &Runs,
+    in_force: InForce,
+) -> Application {
     let mut tally = Tally::default();
     runs.devices.iter().for_each(|device| tally.add(device));
-    let store = store(runs);
-    let (benefit, remark) = remark::judge(&tally, runs.runs, &store, mode);
     let (bytes, module_bytes) = (in_force::bytes(info), in_force::module_bytes(info));
     let moment = |unix_ms| (runs.runs > 0).then_some(unix_ms);
-    Application {
+    let mut application = Application {
         name: info.display.clone(),
         folder: info.folder.clone(),
         bytes,
@@ -120,26 +176,34 @@ pub(super) fn application(info: &ApplicationInfo, mode: BackgroundMode) -> Appli
             ..Keep::default()
         },
         runs: runs.runs,
+        runs_not_told_apart: *not_told_apart,
+        unreadable_reports: runs.unreadable,
         since_unix_ms: moment(runs.since_unix_ms),
         last_use_unix_ms: moment(runs.until_unix_ms),
         work: work(&tally),
         last_run: runs.last.as_ref().map(last_run),
         devices: devices(runs),
         parts: info.parts.iter().map(part).collect(),
-        store,
-        benefit,
-        remark,
-    }
+        store: store(runs),
+        benefit: Benefit::Unknown,
+        remark: None,
+        attention: Vec::new(),
+    };
+    (application.benefit, application.remark) = remark::judge(&application, &tally, in_force.background);
+    application.attention = attention::of(&application, in_force);
+    application
 }
 
 fn last_run(run: &RunReport) -> LastRun {
-    let mut tally = Tally::default();
+    let (mut tally, mut totals) = (Tally::default(), Totals::default());
+    totals.add(run);
     run.devices.iter().for_each(|device| tally.add(device));
     LastRun {
         started_unix_ms: run.started_unix_ms,
         last_use_unix_ms: run.updated_unix_ms,
         work: work(&tally),
-        requests: tally.requests(),
+        devices: devices(&totals),
+        store: store(&totals),
     }
 }
 
@@ -206,6 +270,10 @@ fn bound_to(header: &DeviceHeader) -> BoundTo {
         driver: names::driver_id(header.driver_id),
         driver_version: header.driver_version,
         driver_version_text: names::driver_version(header.driver_id, header.driver_version),
+        pipeline_cache_uuid: hex::encode(header.pipeline_cache_uuid),
+        pointer_width: header.pointer_width,
+        key_schema: header.schema,
+        features_digest: hex::encode(header.features_digest),
     }
 }
 
@@ -220,8 +288,11 @@ fn work(tally: &Tally) -> Work {
     Work {
         hit_percent: tally.hit_percent(),
         driver_percent: tally.driver_percent(),
+        ready: tally.ready(),
+        pipelines: tally.pipelines(),
         counters: tally.counters(),
         bypassed: bypassed.collect(),
+        requests: tally.requests(),
     }
 }
 
@@ -240,6 +311,11 @@ fn store(runs: &Totals) -> Store {
         compacted_bytes: met.compacted_bytes,
         reclaimed_bytes: met.reclaimed_bytes,
     }
+}
+
+#[cfg(test)]
+pub(super) fn of_all(info: &ApplicationInfo) -> Application {
+    application(info, &selected(Path::new("/"), info, Selection::All), InForce::default())
 }
 
 #[cfg(test)]
@@ -284,7 +360,7 @@ mod tests {
         let mut runs = Totals::default();
         runs.add(&report(100, vec![device("aa", 1, 2), device("bb", 1, 3)]));
         runs.add(&report(200, vec![device("cc", 2, 4)]));
-        let application = application(&example(runs), BackgroundMode::Allowed);
+        let application = of_all(&example(runs));
         assert_eq!((application.since_unix_ms, application.last_use_unix_ms), (Some(100), Some(210)));
         let rows: Vec<_> = application.devices.iter().map(|d| (d.driver_version, d.parts.len())).collect();
         assert_eq!(rows, [(2, 1), (1, 2)]);
@@ -296,7 +372,7 @@ mod tests {
 
     #[test]
     fn an_application_without_a_report_has_no_times() {
-        let application = application(&example(Totals::default()), BackgroundMode::Allowed);
+        let application = of_all(&example(Totals::default()));
         assert_eq!((application.since_unix_ms, application.last_use_unix_ms), (None, None));
     }
 
@@ -304,7 +380,7 @@ mod tests {
     fn folders_without_a_stash_are_left_out_and_unusable_ones_named() {
         let mut foreign = example(Totals::default());
         foreign.unusable.insert(foreign.folder.clone(), "not yours".to_owned());
-        let stash = shown(Path::new("/r"), vec![foreign]);
+        let stash = shown(Path::new("/r"), vec![foreign], Selection::All);
         assert!(stash.applications.is_empty());
         assert_eq!(stash.unreadable[0].path, "/r/my-game-0123456789abcdef");
     }

@@ -14,26 +14,46 @@ pub(crate) const SCHEMA: u32 = 2;
 
 /// The whole stash below one root.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Stash {
     pub(crate) schema: u32,
     pub(crate) root: String,
     /// Sum of the applications' sizes.
     pub(crate) bytes: u64,
     pub(crate) keep: KeepAll,
+    pub(crate) selection: Selection,
     /// Sorted by last use, the latest first.
     pub(crate) applications: Vec<Application>,
     /// Folders that cannot be used, with the reason.
     pub(crate) unreadable: Vec<Unreadable>,
 }
 
+/// The runs that are added up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "runs", rename_all = "snake_case")]
+pub(crate) enum Selection {
+    /// All of them.
+    #[default]
+    All,
+    /// The last run of each application.
+    Last,
+    /// Runs that ended then or later, where their reports are kept.
+    Since { since_unix_ms: u64 },
+}
+
 /// Limits for all applications together.
 #[derive(Debug, Default, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct KeepAll {
     /// Null: no limit.
     pub(crate) limit_bytes: Option<u64>,
     /// Use of the limit in percent; null without one.
     pub(crate) limit_used_percent: Option<f64>,
     pub(crate) free_space_bytes: u64,
+    /// How much less than `free_space_bytes` is free now.
+    #[serde(skip)]
+    pub(crate) missing_space_bytes: u64,
     /// Null: no age limit.
     pub(crate) device_age_ms: Option<u64>,
     /// Lines of settings that are ignored, in words.
@@ -44,6 +64,7 @@ pub(crate) struct KeepAll {
 
 /// Limits of one application.
 #[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Keep {
     /// Null: only the limit for all applications counts.
     pub(crate) limit_bytes: Option<u64>,
@@ -58,6 +79,7 @@ pub(crate) struct Keep {
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Unreadable {
     pub(crate) path: String,
     pub(crate) reason: String,
@@ -65,6 +87,7 @@ pub(crate) struct Unreadable {
 
 /// One application's stash.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Application {
     pub(crate) name: String,
     pub(crate) folder: String,
@@ -73,6 +96,11 @@ pub(crate) struct Application {
     pub(crate) sessions: Sessions,
     pub(crate) keep: Keep,
     pub(crate) runs: u64,
+    /// Earlier runs of which only the sums are kept, so that it is not known which of them were since then. They are
+    /// not added up.
+    pub(crate) runs_not_told_apart: u64,
+    /// Reports that are damaged, or of another version of this program.
+    pub(crate) unreadable_reports: u64,
     pub(crate) since_unix_ms: Option<u64>,
     pub(crate) last_use_unix_ms: Option<u64>,
     #[serde(flatten)]
@@ -86,10 +114,13 @@ pub(crate) struct Application {
     pub(crate) benefit: Benefit,
     /// Why there is no benefit, in words; null otherwise.
     pub(crate) remark: Option<String>,
+    /// What wants attention, in words, the most important first.
+    pub(crate) attention: Vec<String>,
 }
 
 /// The caches of an application's sessions, those in working directories excepted.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Sessions {
     pub(crate) caches: u64,
     /// What their files take on the disk; not part of the application's `bytes`.
@@ -98,29 +129,19 @@ pub(crate) struct Sessions {
 
 /// What one run did on all its devices.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct LastRun {
     pub(crate) started_unix_ms: u64,
     pub(crate) last_use_unix_ms: u64,
     #[serde(flatten)]
     pub(crate) work: Work,
-    /// All pipelines that it requested.
-    #[serde(skip)]
-    pub(crate) requests: u64,
-}
-
-impl LastRun {
-    pub(crate) fn bypasses(&self) -> u64 {
-        self.work.counters.get(Count::Bypassed.name()).copied().unwrap_or(0)
-    }
-
-    /// Whether every pipeline bypassed the stash.
-    pub(crate) fn only_bypassed(&self) -> bool {
-        self.requests > 0 && self.bypasses() == self.requests
-    }
+    pub(crate) devices: Vec<Device>,
+    pub(crate) store: Store,
 }
 
 /// What one device did for one application, over all runs with the same driver.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Device {
     pub(crate) name: String,
     pub(crate) vendor_id: u32,
@@ -138,16 +159,38 @@ pub(crate) struct Device {
 
 /// Requests, and their outcomes.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Work {
     /// Share of served requests among those that could have been served, in percent; null where there were none.
     pub(crate) hit_percent: Option<f64>,
     /// Share of the same requests that the program's or the driver's own caches answered.
     pub(crate) driver_percent: Option<f64>,
+    /// Pipelines that were not compiled when the program asked for them.
+    pub(crate) ready: u64,
+    /// Those, and the pipelines that were not ready.
+    pub(crate) pipelines: u64,
+    /// Values by the names of counters; a newer version of this program may have added others.
+    #[cfg_attr(test, schemars(schema_with = "super::schema::counters"))]
     pub(crate) counters: BTreeMap<String, u64>,
     pub(crate) bypassed: Vec<Bypass>,
+    /// All requests, the bypassed ones included.
+    #[serde(skip)]
+    pub(crate) requests: u64,
+}
+
+impl Work {
+    pub(crate) fn get(&self, what: Count) -> u64 {
+        self.counters.get(what.name()).copied().unwrap_or(0)
+    }
+
+    /// Whether every pipeline bypassed the stash.
+    pub(crate) fn only_bypassed(&self) -> bool {
+        self.requests > 0 && self.get(Count::Bypassed) == self.requests
+    }
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Bypass {
     pub(crate) reason: String,
     pub(crate) s_type: i32,
@@ -158,6 +201,7 @@ pub(crate) struct Bypass {
 
 /// One part of an application's stash, as it is on the disk now.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Part {
     /// "portable", or a name in a device's `parts`.
     pub(crate) name: String,
@@ -175,6 +219,7 @@ pub(crate) struct Part {
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct BoundTo {
     pub(crate) vendor_id: u32,
     pub(crate) device_id: u32,
@@ -182,9 +227,15 @@ pub(crate) struct BoundTo {
     pub(crate) driver: Option<String>,
     pub(crate) driver_version: u32,
     pub(crate) driver_version_text: String,
+    /// The other members of the device header, bytes in hexadecimal: see docs/format.md.
+    pub(crate) pipeline_cache_uuid: String,
+    pub(crate) pointer_width: u8,
+    pub(crate) key_schema: u32,
+    pub(crate) features_digest: String,
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct RefusedFile {
     pub(crate) file: String,
     pub(crate) reason: String,
@@ -194,6 +245,7 @@ pub(crate) struct RefusedFile {
 
 /// What happened to the store, over all runs.
 #[derive(Debug, Default, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Store {
     /// Number of runs without a usable store, by reason.
     pub(crate) unusable: BTreeMap<String, u64>,
@@ -212,6 +264,7 @@ pub(crate) struct Store {
 
 /// Whether the application benefits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Benefit {
     /// Pipelines were served.

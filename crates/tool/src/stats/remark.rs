@@ -3,23 +3,27 @@
 use vkstash_model::counters::Count;
 use vkstash_store::settings::BackgroundMode;
 
-use super::model::{Benefit, Store};
+use super::model::{Application, Benefit, Store};
+use super::updated;
 use crate::tally::Tally;
 use crate::unready;
 
 /// The benefit and, if there is none, the reason in words.
 pub(super) fn judge(
+    application: &Application,
     tally: &Tally,
-    runs: u64,
-    store: &Store,
     mode: BackgroundMode,
 ) -> (Benefit, Option<String>) {
     if tally.served() > 0 {
         return (Benefit::Some, None);
     }
-    // The first run can only record. Whether an offered artifact was taken is not known on devices that cannot
-    // confirm it.
-    if runs < 2 || tally.requests() == 0 || tally.get(Count::Offered) > 0 {
+    let Application { runs, devices, store, .. } = application;
+    // The first run of a device part can only record: on a new device, with other features, after a driver update. With
+    // more runs than parts, one of them had a second run.
+    let parts: usize = devices.iter().map(|device| device.parts.len().max(1)).sum();
+    let is_early = *runs <= (parts as u64).max(1) || !updated::of(application).is_empty();
+    // Whether an offered artifact was taken is not known on devices that cannot confirm it.
+    if is_early || tally.requests() == 0 || tally.get(Count::Offered) > 0 {
         return (Benefit::Unknown, None);
     }
     let remark =
@@ -91,8 +95,10 @@ fn nothing_kept(tally: &Tally, mode: BackgroundMode) -> String {
 
 #[cfg(test)]
 mod tests {
-    use vkstash_store::reports::model::DeviceReport;
+    use vkstash_store::reports::model::{DeviceReport, RunReport};
+    use vkstash_store::reports::totals::Totals;
 
+    use super::super::collect::{example, of_all};
     use super::*;
 
     fn judged(counters: &[(Count, u64)], runs: u64) -> (Benefit, Option<String>) {
@@ -103,13 +109,32 @@ mod tests {
         let counters = counters.iter().map(|&(what, value)| (what.name().to_owned(), value)).collect();
         let mut tally = Tally::default();
         tally.add(&DeviceReport { counters, ..DeviceReport::default() });
-        judge(&tally, runs, &Store::default(), mode)
+        judge(&Application { runs, ..of_all(&example(Totals::default())) }, &tally, mode)
     }
 
     #[test]
     fn the_first_run_can_only_record() {
         assert_eq!(judged(&[(Count::Compiled, 9)], 1).0, Benefit::Unknown);
         assert_eq!(judged(&[], 5).0, Benefit::Unknown);
+    }
+
+    #[test]
+    fn the_first_run_after_a_driver_update_can_only_record() {
+        let report = |version: u32| DeviceReport {
+            driver_version: version,
+            counters: [(Count::Compiled.name().to_owned(), 9)].into(),
+            ..DeviceReport::default()
+        };
+        let after = |versions: &[u32]| {
+            let mut runs = Totals::default();
+            for &version in versions {
+                runs.add(&RunReport { devices: vec![report(version)], ..RunReport::default() });
+            }
+            of_all(&example(runs))
+        };
+        let early = after(&[1, 2]);
+        assert_eq!((early.benefit, early.remark), (Benefit::Unknown, None));
+        assert_eq!(after(&[1, 2, 2]).benefit, Benefit::None);
     }
 
     /// Each reason where it holds, and what comes close to it.
@@ -168,23 +193,24 @@ mod tests {
 
     #[test]
     fn what_the_store_reports_is_named() {
-        let remark = |store: &Store| {
+        let remark = |store: &dyn Fn() -> Store| {
             let counters = [(Count::Compiled.name().to_owned(), 10)];
             let mut tally = Tally::default();
             tally.add(&DeviceReport { counters: counters.into(), ..DeviceReport::default() });
-            judge(&tally, 3, store, BackgroundMode::Allowed).1.unwrap()
+            let application = Application { runs: 3, store: store(), ..of_all(&example(Totals::default())) };
+            judge(&application, &tally, BackgroundMode::Allowed).1.unwrap()
         };
         let one = || [("why".to_owned(), 1)].into();
-        let cases = [
-            ("could not be used", Store { unusable: one(), ..Store::default() }),
-            ("could not be written", Store { write_errors: one(), ..Store::default() }),
-            ("could not be written as fast", Store { dropped: 6, ..Store::default() }),
-            ("was evicted", Store { evicted_records: 1, ..Store::default() }),
+        let cases: [(&str, &dyn Fn() -> Store); 4] = [
+            ("could not be used", &|| Store { unusable: one(), ..Store::default() }),
+            ("could not be written", &|| Store { write_errors: one(), ..Store::default() }),
+            ("could not be written as fast", &|| Store { dropped: 6, ..Store::default() }),
+            ("was evicted", &|| Store { evicted_records: 1, ..Store::default() }),
         ];
         for (reason, store) in cases {
-            assert!(remark(&store).contains(reason), "{reason}: {}", remark(&store));
+            assert!(remark(store).contains(reason), "{reason}: {}", remark(store));
         }
-        assert!(!remark(&Store { dropped: 5, ..Store::default() }).contains("as fast"));
+        assert!(!remark(&|| Store { dropped: 5, ..Store::default() }).contains("as fast"));
     }
 
     #[test]

@@ -5,13 +5,23 @@ use super::model::{Application, BoundTo, Device, Part};
 /// Vendor, device and driver; a version of it is beside it.
 type Driver = (u32, u32, u32);
 
-/// What the user can do where a driver that was used last has compiled less than nine tenths of what another version of
-/// it has (as `vkstash prewarm --if-driver-changed` counts).
-pub(super) fn lines(application: &Application) -> Vec<String> {
+/// A version of a driver, and how many pipelines it has compiled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Update {
+    /// How many this version has compiled.
+    pub(super) now: u64,
+    /// How many the version has compiled that has compiled most.
+    pub(super) before: u64,
+}
+
+/// The drivers that were used last and have compiled less than nine tenths of what another version of them has (as
+/// `vkstash prewarm --if-driver-changed` counts).
+pub(super) fn of(application: &Application) -> Vec<Update> {
     let mut seen: Vec<Driver> = Vec::new();
-    let mut lines = Vec::new();
+    let mut updates = Vec::new();
     // The newest comes first.
-    for device in &application.devices {
+    let last = application.last_run.iter().flat_map(|run| &run.devices);
+    for device in last.chain(&application.devices) {
         let driver = of_device(device);
         if seen.contains(&driver) {
             continue;
@@ -21,14 +31,22 @@ pub(super) fn lines(application: &Application) -> Vec<String> {
         let compiled = parts
             .filter(|(bound, _)| of_part(bound) == driver)
             .map(|(bound, part)| (bound.driver_version, pipelines(part)));
-        if let Some((now, before)) = behind(device.driver_version, &compiled.collect::<Vec<_>>()) {
-            lines.push(format!(
-                "  the driver has another version than the one that compiled {before} pipelines, of which {now} are \
-                 compiled now: vkstash prewarm compiles the others before the program asks for them"
-            ));
-        }
+        let behind = behind(device.driver_version, &compiled.collect::<Vec<_>>());
+        updates.extend(behind.map(|(now, before)| Update { now, before }));
     }
-    lines
+    updates
+}
+
+/// Whether the last run was the only one with a version of a driver that had another version before.
+pub(super) fn was_first_run(application: &Application) -> bool {
+    let Some(last) = &application.last_run else { return false };
+    let is_first = |device: &Device| {
+        let of_driver = application.devices.iter().filter(|row| of_device(row) == of_device(device));
+        let (own, other): (Vec<_>, Vec<_>) =
+            of_driver.partition(|row| row.driver_version == device.driver_version);
+        !other.is_empty() && own.iter().all(|row| row.work.counters == device.work.counters)
+    };
+    last.devices.iter().any(is_first)
 }
 
 fn of_device(device: &Device) -> Driver {
