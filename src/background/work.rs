@@ -1,4 +1,5 @@
-//! The background work of each device: what its tasks use of the device, and how it ends with the device or its instance.
+//! The background work of each device: what its tasks use of the device, and how it ends with the device or its
+//! instance.
 
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
@@ -84,7 +85,7 @@ pub fn leave_instance(instance: vk::Instance) -> bool {
     pool::join() && stay == 0
 }
 
-/// The program destroys the device: nothing is done for it any more, and what was made for it, and was not asked for, is
+/// The program destroys the device: nothing is done for it any more, and what was made for it and was not asked for is
 /// destroyed. False: a driver call of a worker hangs, and what it uses must not be destroyed.
 ///
 /// # Safety

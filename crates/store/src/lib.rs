@@ -1,6 +1,6 @@
 //! The stash on disk: one folder for each application, with a portable part and one part for each device header. The
-//! crate calls no Vulkan and has no type of it: what identifies a device or a driver is a number to it, and what the layer
-//! keeps of it are records of some kind. docs/format.md describes the bytes of the files.
+//! crate calls no Vulkan and has no type of it: what identifies a device or a driver is a number to it, and what the
+//! layer keeps of it are records of some kind. docs/format.md describes the bytes of the files.
 //!
 //! The floors, from the top down; no floor imports a higher one:
 //!
