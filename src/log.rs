@@ -105,13 +105,14 @@ pub fn init() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let OfProcess { log, log_file, .. } = OfProcess::get();
-        let level = match log.as_deref() {
-            Some("off") => LevelFilter::OFF,
-            Some("error") => LevelFilter::ERROR,
-            Some("info") => LevelFilter::INFO,
-            Some("debug") => LevelFilter::DEBUG,
-            Some("trace") => LevelFilter::TRACE,
-            _ => LevelFilter::WARN,
+        let (level, unknown) = match log.as_deref() {
+            Some("off") => (LevelFilter::OFF, None),
+            Some("error") => (LevelFilter::ERROR, None),
+            Some("warn" | "") | None => (LevelFilter::WARN, None),
+            Some("info") => (LevelFilter::INFO, None),
+            Some("debug") => (LevelFilter::DEBUG, None),
+            Some("trace") => (LevelFilter::TRACE, None),
+            Some(unknown) => (LevelFilter::WARN, Some(unknown)),
         };
         let open = |path: &'static Path| user_file::open(path, OFlags::WRONLY);
         let opened = log_file.as_deref().map(|path| open(path).map_err(|reason| (path, reason)));
@@ -122,6 +123,11 @@ pub fn init() {
         };
         // Only a second copy of this library in one program could have been faster; its choice stands.
         drop(tracing::subscriber::set_global_default(Lines { level, sink }));
+        if let Some(unknown) = unknown {
+            tracing::warn!(
+                "VKSTASH_LOG={unknown} is none of off, error, warn, info, debug and trace: warn counts"
+            );
+        }
         if let Some((path, reason)) = refused {
             tracing::warn!("{}: {reason}; log lines go to standard error", path.display());
         }

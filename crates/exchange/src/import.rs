@@ -34,10 +34,10 @@ const IDENTITY_BYTES: usize = 32;
 /// Why an archive could not be read to its end. Records that were taken before the error stay.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
-    /// The archive cannot be read, or is not a tar file.
+    /// The archive cannot be read, or ends too soon.
     #[error("cannot read the archive: {0}")]
     Archive(io::Error),
-    /// The archive holds no segment.
+    /// The archive holds no segment, or is no tar file.
     #[error("it holds no files of a stash: it is not an archive that `vkstash export` wrote")]
     Nothing,
     /// The stash cannot be opened.
@@ -46,6 +46,12 @@ pub enum ImportError {
     /// Imported records cannot be written to the stash.
     #[error("cannot write to the stash ({0}); what was imported until then is in it")]
     NotWritten(String),
+}
+
+/// What an error of the crate tar means at the first entry: one that is no error of the system's says in many words that a header is none.
+fn unread(error: io::Error) -> ImportError {
+    let is_of_the_source = error.raw_os_error().is_some() || error.kind() == io::ErrorKind::UnexpectedEof;
+    if is_of_the_source { ImportError::Archive(error) } else { ImportError::Nothing }
 }
 
 /// What was imported, by application.
@@ -84,7 +90,10 @@ pub fn import(root: &Path, source: impl Read, artifacts: bool) -> Result<Importe
     let mut long = LongName::default();
     let mut archive = tar::Archive::new(source);
     for entry in archive.entries().map_err(ImportError::Archive)?.raw(true) {
-        let mut entry = entry.map_err(ImportError::Archive)?;
+        let mut entry = entry.map_err(|error| match imported == Imported::default() {
+            true => unread(error),
+            false => ImportError::Archive(error),
+        })?;
         if long.takes(&mut entry).map_err(ImportError::Archive)? {
             continue;
         }

@@ -148,6 +148,7 @@ fn clear_all(
     if !kinds.has(CacheKinds::SESSIONS) {
         return Ok(());
     }
+    let mut all = 0;
     for info in applications {
         let name = AppName { display: info.display.clone(), folder: info.folder.clone() };
         let place = Place::new(root, &name);
@@ -162,6 +163,10 @@ fn clear_all(
         if count > 0 {
             print(format!("cleared: {} of {}\n", counted(count, "session cache"), plain(&info.display)))?;
         }
+        all += count;
+    }
+    if all == 0 {
+        print("cleared: 0 session caches, because there are none in the stash\n".to_owned())?;
     }
     Ok(())
 }

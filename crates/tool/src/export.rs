@@ -9,6 +9,7 @@ use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 
 use crate::choice::{ChoiceError, choose};
 use crate::cli::ExportArgs;
+use crate::in_force;
 use crate::new_file::NewFile;
 use crate::output::{self, StandardOutput};
 use crate::root;
@@ -72,6 +73,12 @@ pub(crate) fn chosen_parts(
     } else {
         applications.iter().map(|name| choose(&found, name, root)).collect::<Result<_, _>>()?
     };
+    let damaged = in_force::sum(chosen.iter().flat_map(|info| &info.parts).map(|part| part.damaged));
+    if damaged > 0 {
+        let places = counted(damaged, "damaged place");
+        let what = "are copied as they are; `vkstash verify --repair` writes those files again without them";
+        output::eprint_line(&format!("{places} in these files {what}"));
+    }
     let parts = parts(&chosen, portable);
     if parts.is_empty() { Err(ExportError::Nothing) } else { Ok(parts) }
 }

@@ -197,6 +197,7 @@ pub(crate) fn uninstall(args: &UninstallArgs) -> Result<(), InstallError> {
                 Ok(()) => {
                     removed += 1;
                     writeln!(out, "removed {}", path.display())?;
+                    place.remove_empty_folders(&path);
                 }
                 // The remaining manifests are still removed; the exit status is that of the first failure.
                 Err(error) => {
@@ -208,7 +209,10 @@ pub(crate) fn uninstall(args: &UninstallArgs) -> Result<(), InstallError> {
     for path in place.development.paths() {
         if removed > 0 && matches!(development::occupant(&path), Ok(Occupant::Ours)) {
             match manifest::remove(&path) {
-                Ok(()) => writeln!(out, "removed {}", path.display())?,
+                Ok(()) => {
+                    writeln!(out, "removed {}", path.display())?;
+                    place.remove_empty_folders(&path);
+                }
                 Err(error) => _ = first_error.get_or_insert(error),
             }
         }
@@ -222,6 +226,21 @@ pub(crate) fn uninstall(args: &UninstallArgs) -> Result<(), InstallError> {
         writeln!(out, "VKSTASH is still set in this environment; it has no effect any more.")?;
     }
     Ok(())
+}
+
+impl Place {
+    /// Removes the folders of a file that is gone, as far as they are empty and below `share`. Other folders, such as
+    /// `include`, are the system's.
+    fn remove_empty_folders(&self, file: &Path) {
+        let Some(share) = self.vulkan.parent() else { return };
+        let folders =
+            file.ancestors().skip(1).take_while(|folder| folder.starts_with(share) && *folder != share);
+        for folder in folders {
+            if std::fs::remove_dir(folder).is_err() {
+                break;
+            }
+        }
+    }
 }
 
 fn remove_ours(path: &Path) -> Result<(), ManifestError> {

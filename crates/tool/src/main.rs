@@ -34,6 +34,7 @@ mod environment;
 mod export;
 mod folder;
 mod gc;
+mod help;
 mod import;
 mod in_force;
 mod inspect;
@@ -69,12 +70,12 @@ use std::fmt::Display;
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
-use clap::Parser as _;
+use clap::FromArgMatches as _;
 
 use cli::{Cli, Command};
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match help::command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         // The user asked for help or the version; that it cannot be printed is an error as in every command.
         Err(text) if !text.use_stderr() => {

@@ -16,6 +16,7 @@ mod objects;
 mod pipelines;
 mod words;
 
+use std::cmp::Reverse;
 use std::io::{self, Write as _};
 
 use serde::Serialize;
@@ -94,7 +95,7 @@ pub(crate) fn main(args: &ShowArgs) -> Result<(), ShowError> {
         return if args.json {
             Ok(output::print(&format!("{}\n", output::escaped(&serde_json::to_string_pretty(&listed)?)))?)
         } else {
-            Ok(tell_all(&listed)?)
+            Ok(tell_all(&mut listed)?)
         };
     };
     let name = || application.display.clone();
@@ -124,16 +125,15 @@ fn tell_last_run(creations: &[Creation], json: bool) -> Result<(), ShowError> {
     Ok(out.flush()?)
 }
 
-/// A list, the pipeline that was used last first.
-fn tell_all(listed: &[Listed]) -> io::Result<()> {
+/// A list, what took longest to compile first. Those of which that is not known come last, in the order of their use.
+fn tell_all(listed: &mut [Listed]) -> io::Result<()> {
+    listed.sort_by_key(|pipeline| Reverse(pipeline.compile_ns()));
     let now = time::now();
     let mut table = Table::new(&COLUMNS);
-    for pipeline in listed {
+    for pipeline in &*listed {
         let Listed { key, last_use_unix_ms, devices, what, .. } = pipeline;
         let used = last_use_unix_ms.map_or_else(|| "never".to_owned(), |used| time::age(used, now));
-        // Devices differ little.
-        let compile = devices.iter().filter_map(|device| device.compile_ns).max();
-        let compile = compile.map_or_else(|| "-".to_owned(), span);
+        let compile = pipeline.compile_ns().map_or_else(|| "-".to_owned(), span);
         let bytes = devices.iter().filter_map(|device| device.bytes).max();
         let bytes = bytes.map_or_else(|| "-".to_owned(), |bytes| size(bytes).to_string());
         table.row([key[..DIGITS].to_owned(), used, compile, bytes, what.clone()]);

@@ -107,7 +107,7 @@ fn a_pipeline_is_described_and_its_shaders_are_written() {
         ": artifact of ",
         "\nvertex: module ",
         ", entry point \"main\"\n",
-        "\ninput assembly: TRIANGLE_LIST\n",
+        "\ninput assembly: triangle list\n",
         "\n  viewport: ",
         "\nlayout: ",
     ] {

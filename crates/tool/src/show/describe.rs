@@ -12,7 +12,7 @@ use vkstash_store::format::record::Key;
 use vkstash_store::stash::browse::Browser;
 
 use super::objects;
-use super::words::{DIGITS, list, or_none};
+use super::words::{DIGITS, formats, spoken};
 use crate::names::stage_name;
 
 /// Writes the recipe, and the layout and the render pass that it names.
@@ -33,7 +33,7 @@ fn flags(out: &mut impl io::Write, flags: u64) -> io::Result<()> {
     if flags == 0 {
         return Ok(());
     }
-    writeln!(out, "flags: {:?}", vk::PipelineCreateFlags2KHR::from_raw(flags))
+    writeln!(out, "flags: {}", spoken(vk::PipelineCreateFlags2KHR::from_raw(flags)))
 }
 
 fn stage(out: &mut impl io::Write, stage: &Stage<'_>) -> io::Result<()> {
@@ -46,7 +46,7 @@ fn stage(out: &mut impl io::Write, stage: &Stage<'_>) -> io::Result<()> {
     let entry = String::from_utf8_lossy(stage.entry_point.0);
     writeln!(out, "{}: {code}, entry point {entry:?}", stage_name(stage.stage))?;
     if stage.flags != 0 {
-        writeln!(out, "  flags: {:?}", vk::PipelineShaderStageCreateFlags::from_raw(stage.flags))?;
+        writeln!(out, "  flags: {}", spoken(vk::PipelineShaderStageCreateFlags::from_raw(stage.flags)))?;
     }
     for (constant, value) in &stage.specialization {
         writeln!(out, "  specialization constant {constant}: {}", constant_value(value.0))?;
@@ -81,7 +81,8 @@ fn ray_tracing(portable: &Browser, tracing: &RayTracing<'_>, out: &mut impl io::
         let roles = ["general", "closest hit", "any hit", "intersection"].iter().zip(shaders);
         let used = roles.filter(|(_, stage)| **stage != vk::SHADER_UNUSED_KHR);
         let used = used.map(|(role, stage)| format!("{role}: stage {stage}")).collect::<Vec<_>>().join(", ");
-        writeln!(out, "group {:?}: {used}", vk::RayTracingShaderGroupTypeKHR::from_raw(*kind as i32))?;
+        let kind = spoken(vk::RayTracingShaderGroupTypeKHR::from_raw(*kind as i32));
+        writeln!(out, "group, {kind}: {used}")?;
     }
     writeln!(out, "recursion depth: {}", tracing.max_recursion)?;
     if let Some((payload, attributes)) = tracing.interface {
@@ -96,7 +97,7 @@ fn ray_tracing(portable: &Browser, tracing: &RayTracing<'_>, out: &mut impl io::
 fn graphics(portable: &Browser, graphics: &Graphics<'_>, out: &mut impl io::Write) -> io::Result<()> {
     flags(out, graphics.flags)?;
     let subsets = vk::GraphicsPipelineLibraryFlagsEXT::from_raw(graphics.subsets);
-    writeln!(out, "state of: {}", or_none(subsets))?;
+    writeln!(out, "state of: {}", spoken(subsets))?;
     libraries(out, &graphics.libraries)?;
     for stage in &graphics.stages {
         self::stage(out, stage)?;
@@ -106,7 +107,8 @@ fn graphics(portable: &Browser, graphics: &Graphics<'_>, out: &mut impl io::Writ
     }
     if let Some(assembly) = &graphics.input_assembly {
         let restart = if assembly.restart != 0 { ", primitive restart" } else { "" };
-        writeln!(out, "input assembly: {:?}{restart}", vk::PrimitiveTopology::from_raw(assembly.topology))?;
+        let topology = spoken(vk::PrimitiveTopology::from_raw(assembly.topology));
+        writeln!(out, "input assembly: {topology}{restart}")?;
         extensions(out, "input assembly", &assembly.extensions)?;
     }
     if let Some(tessellation) = &graphics.tessellation {
@@ -138,8 +140,8 @@ fn vertex_input(out: &mut impl io::Write, input: &VertexInput<'_>) -> io::Result
     let is_empty = input.bindings.is_empty() && input.attributes.is_empty();
     writeln!(out, "vertex input:{}", if is_empty { " none" } else { "" })?;
     for (binding, stride, rate) in &input.bindings {
-        let rate = vk::VertexInputRate::from_raw(*rate);
-        writeln!(out, "  binding {binding}: stride {stride}, {rate:?}")?;
+        let rate = spoken(vk::VertexInputRate::from_raw(*rate));
+        writeln!(out, "  binding {binding}: stride {stride}, for each {rate}")?;
     }
     for (location, binding, format, offset) in &input.attributes {
         let format = vk::Format::from_raw(*format);
@@ -177,10 +179,10 @@ fn rasterization(out: &mut impl io::Write, rasterization: &Rasterization<'_>) ->
     let [constant, clamp, slope, line] = rasterization.factors.map(f32::from_bits);
     writeln!(
         out,
-        "rasterization: polygons {:?}, cull {}, front {:?}{}, line width {line}",
-        vk::PolygonMode::from_raw(polygon as i32),
-        or_none(vk::CullModeFlags::from_raw(cull)),
-        vk::FrontFace::from_raw(front as i32),
+        "rasterization: polygons {}, cull {}, front {}{}, line width {line}",
+        spoken(vk::PolygonMode::from_raw(polygon as i32)),
+        spoken(vk::CullModeFlags::from_raw(cull)),
+        spoken(vk::FrontFace::from_raw(front as i32)),
         enabled(&switches, &rasterization.switches)
     )?;
     if rasterization.switches[2] != 0 {
@@ -190,29 +192,30 @@ fn rasterization(out: &mut impl io::Write, rasterization: &Rasterization<'_>) ->
 }
 
 fn multisample(out: &mut impl io::Write, multisample: &Multisample<'_>) -> io::Result<()> {
-    let samples = vk::SampleCountFlags::from_raw(multisample.samples);
+    // The flag of a count is the count.
+    let samples = multisample.samples;
     let [shading, least] = multisample.sample_shading;
     let shading =
         if shading != 0 { format!(", sample shading of {}", f32::from_bits(least)) } else { String::new() };
     let mask = multisample.sample_mask.iter().map(|word| format!(", mask {word:#x}")).collect::<String>();
     let alpha = enabled(&["alpha to coverage", "alpha to one"], &multisample.alpha);
-    writeln!(out, "samples: {samples:?}{shading}{mask}{alpha}")?;
+    writeln!(out, "samples: {samples}{shading}{mask}{alpha}")?;
     extensions(out, "multisampling", &multisample.extensions)
 }
 
 fn depth_stencil(out: &mut impl io::Write, state: &DepthStencil<'_>) -> io::Result<()> {
     let [test, write, compare, bounds, stencil] = state.depth;
-    let compare = vk::CompareOp::from_raw(compare as i32);
+    let compare = spoken(vk::CompareOp::from_raw(compare as i32));
     let switches = ["test", "write", "bounds test", "stencil test"];
-    writeln!(out, "depth: {compare:?}{}", enabled(&switches, &[test, write, bounds, stencil]))?;
+    writeln!(out, "depth: {compare}{}", enabled(&switches, &[test, write, bounds, stencil]))?;
     for (side, face) in ["front", "back"].iter().zip(&state.stencil).filter(|_| stencil != 0) {
         let [fail, pass, depth_fail, compare, compare_mask, write_mask, reference] = *face;
-        let operation = |raw: u32| vk::StencilOp::from_raw(raw as i32);
+        let operation = |raw: u32| spoken(vk::StencilOp::from_raw(raw as i32));
         writeln!(
             out,
-            "  stencil {side}: {:?}, fail {:?}, pass {:?}, depth fail {:?}, masks {compare_mask:#x} and \
+            "  stencil {side}: {}, fail {}, pass {}, depth fail {}, masks {compare_mask:#x} and \
              {write_mask:#x}, reference {reference}",
-            vk::CompareOp::from_raw(compare as i32),
+            spoken(vk::CompareOp::from_raw(compare as i32)),
             operation(fail),
             operation(pass),
             operation(depth_fail)
@@ -224,7 +227,7 @@ fn depth_stencil(out: &mut impl io::Write, state: &DepthStencil<'_>) -> io::Resu
 fn color_blend(out: &mut impl io::Write, blend: &ColorBlend<'_>) -> io::Result<()> {
     let [logic, operation] = blend.logic;
     let logic = if logic != 0 {
-        format!(", logic {:?}", vk::LogicOp::from_raw(operation as i32))
+        format!(", logic {}", spoken(vk::LogicOp::from_raw(operation as i32)))
     } else {
         String::new()
     };
@@ -232,16 +235,16 @@ fn color_blend(out: &mut impl io::Write, blend: &ColorBlend<'_>) -> io::Result<(
     for (at, [enable, source, target, operation, source_alpha, target_alpha, alpha, mask]) in
         blend.attachments.iter().enumerate()
     {
-        let mask = or_none(vk::ColorComponentFlags::from_raw(*mask));
+        let mask = spoken(vk::ColorComponentFlags::from_raw(*mask));
         if *enable == 0 {
             writeln!(out, "  attachment {at}: written {mask}")?;
             continue;
         }
-        let factor = |raw: &u32| vk::BlendFactor::from_raw(*raw as i32);
-        let op = |raw: &u32| vk::BlendOp::from_raw(*raw as i32);
+        let factor = |raw: &u32| spoken(vk::BlendFactor::from_raw(*raw as i32));
+        let op = |raw: &u32| spoken(vk::BlendOp::from_raw(*raw as i32));
         writeln!(
             out,
-            "  attachment {at}: colour {:?} {:?} {:?}, alpha {:?} {:?} {:?}, written {mask}",
+            "  attachment {at}: colour {} {} {}, alpha {} {} {}, written {mask}",
             factor(source),
             op(operation),
             factor(target),
@@ -266,7 +269,8 @@ fn dynamic(out: &mut impl io::Write, states: &[i32]) -> io::Result<()> {
     if states.is_empty() {
         return Ok(());
     }
-    writeln!(out, "dynamic: {}", list(states.iter().map(|&state| vk::DynamicState::from_raw(state))))
+    let names = states.iter().map(|&state| spoken(vk::DynamicState::from_raw(state)));
+    writeln!(out, "dynamic: {}", names.collect::<Vec<_>>().join(", "))
 }
 
 fn target(portable: &Browser, out: &mut impl io::Write, target: &Target) -> io::Result<()> {
@@ -281,7 +285,7 @@ fn target(portable: &Browser, out: &mut impl io::Write, target: &Target) -> io::
             writeln!(
                 out,
                 "dynamic rendering: colours {}, depth {:?}, stencil {:?}{views}",
-                if color.is_empty() { "none".to_owned() } else { list(color.iter().map(format)) },
+                if color.is_empty() { "none".to_owned() } else { formats(color.iter().map(format)) },
                 format(depth),
                 format(stencil)
             )

@@ -8,7 +8,7 @@ use vkstash_model::recipe::{PipelineLayout, Reference, RenderPass};
 use vkstash_store::format::record::{Key, Kind};
 use vkstash_store::stash::browse::Browser;
 
-use super::words::{DIGITS, list};
+use super::words::{DIGITS, formats, spoken};
 
 pub(super) fn layout(portable: &Browser, key: &Key, out: &mut impl io::Write) -> io::Result<()> {
     let digits = &hex::encode(key)[..DIGITS];
@@ -24,7 +24,7 @@ pub(super) fn layout(portable: &Browser, key: &Key, out: &mut impl io::Write) ->
             continue;
         };
         let flags = vk::DescriptorSetLayoutCreateFlags::from_raw(set.flags);
-        let flags = if set.flags == 0 { String::new() } else { format!(": {flags:?}") };
+        let flags = if set.flags == 0 { String::new() } else { format!(": {}", spoken(flags)) };
         writeln!(out, "  set {number}{flags}")?;
         for binding in &set.bindings {
             let samplers = match binding.immutable_samplers.len() {
@@ -33,21 +33,21 @@ pub(super) fn layout(portable: &Browser, key: &Key, out: &mut impl io::Write) ->
             };
             let flags = match binding.flags {
                 0 => String::new(),
-                flags => format!(", {:?}", vk::DescriptorBindingFlags::from_raw(flags)),
+                flags => format!(", {}", spoken(vk::DescriptorBindingFlags::from_raw(flags))),
             };
             writeln!(
                 out,
-                "    binding {}: {} {:?} for {:?}{samplers}{flags}",
+                "    binding {}: {} {} for {}{samplers}{flags}",
                 binding.binding,
                 binding.count,
-                vk::DescriptorType::from_raw(binding.descriptor_type),
-                vk::ShaderStageFlags::from_raw(binding.stages)
+                spoken(vk::DescriptorType::from_raw(binding.descriptor_type)),
+                spoken(vk::ShaderStageFlags::from_raw(binding.stages))
             )?;
         }
     }
     for (stages, offset, bytes) in &layout.push_constants {
-        let stages = vk::ShaderStageFlags::from_raw(*stages);
-        writeln!(out, "  push constants: {bytes} bytes at {offset} for {stages:?}")?;
+        let stages = spoken(vk::ShaderStageFlags::from_raw(*stages));
+        writeln!(out, "  push constants: {bytes} bytes at {offset} for {stages}")?;
     }
     Ok(())
 }
@@ -72,7 +72,7 @@ pub(super) fn render_pass(
         attachment.map_or(vk::Format::UNDEFINED, |found| vk::Format::from_raw(found.members[1] as i32))
     };
     if let Some(used) = used {
-        let colors = list(used.colors.iter().map(format));
+        let colors = formats(used.colors.iter().map(format));
         let depth = used.depth_stencil.as_ref().map(format).unwrap_or_default();
         let colors = if colors.is_empty() { "none" } else { &colors };
         writeln!(out, "  colours {colors}, depth and stencil {depth:?}, {} inputs", used.inputs.len())?;

@@ -27,6 +27,13 @@ pub(super) struct Listed {
     pub(super) devices: Vec<OnDevice>,
 }
 
+impl Listed {
+    /// What the compile took, where it is known. Devices differ little: the largest is taken.
+    pub(super) fn compile_ns(&self) -> Option<u64> {
+        self.devices.iter().filter_map(|device| device.compile_ns).max()
+    }
+}
+
 /// What a device has of a pipeline.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct OnDevice {

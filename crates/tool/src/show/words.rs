@@ -14,13 +14,30 @@ pub(super) fn is_library(flags: u64) -> bool {
     flags & LIBRARY != 0
 }
 
-/// The names of flags; `NONE` where none is set.
-pub(super) fn or_none(flags: impl Debug) -> String {
-    let text = format!("{flags:?}");
-    if text.is_empty() { "NONE".to_owned() } else { text }
+/// The name of a value of Vulkan's as people read it: `triangle list`, `depth bias`; of flags, `vertex, fragment`, or
+/// `none`. A number without a name stays a number.
+pub(super) fn spoken(value: impl Debug) -> String {
+    match format!("{value:?}") {
+        empty if empty.is_empty() => "none".to_owned(),
+        name => name.to_lowercase().replace(" | ", ", ").replace('_', " "),
+    }
 }
 
-/// `A, B, C`.
-pub(super) fn list(items: impl Iterator<Item = impl Debug>) -> String {
+/// Formats as Vulkan names them: `R8G8B8A8_UNORM, D32_SFLOAT`.
+pub(super) fn formats(items: impl Iterator<Item = vk::Format>) -> String {
     items.map(|item| format!("{item:?}")).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_words_and_unknown_ones_are_numbers() {
+        assert_eq!(spoken(vk::PrimitiveTopology::TRIANGLE_LIST), "triangle list");
+        assert_eq!(spoken(vk::ShaderStageFlags::VERTEX | vk::ShaderStageFlags::FRAGMENT), "vertex, fragment");
+        assert_eq!(spoken(vk::CullModeFlags::NONE), "none");
+        assert_eq!(spoken(vk::CompareOp::from_raw(99)), "99");
+        assert_eq!(formats([vk::Format::R8G8B8A8_UNORM].into_iter()), "R8G8B8A8_UNORM");
+    }
 }
