@@ -153,6 +153,28 @@ fn a_program_that_loads_the_library_uses_sessions_and_forks() {
     run(&program, &folder.path().join("stash"), library.to_str().unwrap(), &[]);
 }
 
+/// docs/translators.md shows this program, which finds the library among those of the process, or does without.
+#[test]
+fn the_example_of_the_documents_works_with_and_without_the_library() {
+    let page = fs::read_to_string(repository().join("docs/translators.md")).unwrap();
+    let source = repository().join("docs/examples/session.c");
+    assert!(page.contains(&fs::read_to_string(&source).unwrap()), "the page shows another program");
+    let folder = tempfile::tempdir().unwrap();
+    let Some(mut compiler) = compiler("cc") else { return };
+    let program = folder.path().join("session");
+    compiler.args(WARNINGS).args(["-std=c11", "-I"]).arg(repository().join("include"));
+    succeed(compiler.arg(&source).arg("-o").arg(&program).arg("-ldl"));
+    let library = paths::layer_library();
+    let run = |library: Option<&Path>| {
+        let mut command = Command::new(&program);
+        succeed(command.args(library).env("VKSTASH_DIR", folder.path().join("stash")))
+    };
+    assert_eq!(run(None), "translated: A SHADER\n");
+    assert_eq!(run(Some(&library)), "translated: A SHADER\n");
+    assert_eq!(run(Some(&library)), "from the session: A SHADER\n");
+    assert_eq!(run(None), "translated: A SHADER\n");
+}
+
 #[test]
 fn sessions_are_used_and_destroyed_without_thread_local_storage() {
     let folder = tempfile::tempdir().unwrap();

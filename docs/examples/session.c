@@ -1,0 +1,107 @@
+/* A translator that keeps its translations in a session of vkstash, and works without vkstash:
+ *
+ *     cc -std=c11 -Wall -Wextra -Werror -Iinclude docs/examples/session.c -ldl
+ *
+ * In a real translator open_stash is called after vkCreateInstance, because the Vulkan loader loads the layer there.
+ * The argument, a path of the library, takes the loader's place, so that the example runs without Vulkan. */
+#define _GNU_SOURCE
+#include <ctype.h>
+#include <dlfcn.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "vkstash.h"
+
+/* Raise it when the same source is translated to something else: the old entries are then deleted. */
+#define TRANSLATOR_VERSION 1
+
+typedef struct Stash {
+    VkstashResult (*create)(const VkstashSessionDesc *, const VkstashAdapter *, const char *, VkstashSession *);
+    VkstashResult (*find)(VkstashSession, const void *, size_t, void *, size_t *);
+    VkstashResult (*store)(VkstashSession, const void *, size_t, const void *, size_t);
+    VkstashResult (*destroy)(VkstashSession);
+    VkstashSession session; /* 0: there is none, and everything is translated */
+} Stash;
+
+/* Called for each library of the process, until one is vkstash. The path stays valid: vkstash is never unloaded. */
+static int is_vkstash(struct dl_phdr_info *library, size_t size, void *path) {
+    const char *name = strrchr(library->dlpi_name, '/');
+    (void)size;
+    if (name == NULL || strcmp(name, "/libVkLayer_vkstash.so") != 0) return 0;
+    *(const char **)path = library->dlpi_name;
+    return 1;
+}
+
+/* Copies a pointer to a function, which ISO C does not convert. Returns whether the library has it. */
+static int look_up(void *library, const char *name, void *to) {
+    void *function = dlsym(library, name);
+    memcpy(to, &function, sizeof function);
+    return function != NULL;
+}
+
+static Stash open_stash(void) {
+    /* Choose a GUID of your own. The default of 1 KB and 128 entries in memory is small. */
+    const VkstashSessionDesc desc = {
+        .identifier = {0x5a1c0f3e, 0x7d42, 0x4b19, {0x9e, 0x06, 0x21, 0xd8, 0x4f, 0x73, 0xba, 0x5c}},
+        .mode = VKSTASH_SESSION_MODE_DISK,
+        .maximum_in_memory_cache_size_bytes = 16u << 20,
+        .maximum_in_memory_cache_entries = 4096,
+        .version = TRANSLATOR_VERSION,
+    };
+    Stash stash = {0};
+    const char *path = NULL;
+    if (!dl_iterate_phdr(is_vkstash, &path)) return stash;
+    void *library = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
+    if (library == NULL) return stash;
+    if (look_up(library, "vkstash_create_session", &stash.create) &&
+        look_up(library, "vkstash_find_value", &stash.find) &&
+        look_up(library, "vkstash_store_value", &stash.store) &&
+        look_up(library, "vkstash_destroy_session", &stash.destroy))
+        /* session stays 0 after an error. The name is the VkApplicationInfo::pApplicationName of the program. */
+        stash.create(&desc, NULL, "example", &stash.session);
+    return stash;
+}
+
+/* Stands for the real work: from the program's shader to SPIR-V. */
+static char *translate(const char *source, size_t *size) {
+    char *code = malloc(*size = strlen(source));
+    for (size_t i = 0; code != NULL && i < *size; i++) code[i] = (char)toupper((unsigned char)source[i]);
+    return code;
+}
+
+/* The stored value, or NULL: there is none, or it cannot be read now. */
+static char *find(const Stash *stash, const char *source, size_t *size) {
+    VkstashResult result = VKSTASH_ERROR_BUFFER_TOO_SMALL;
+    *size = 4096;
+    while (stash->session != 0 && result == VKSTASH_ERROR_BUFFER_TOO_SMALL) {
+        char *code = malloc(*size);
+        if (code == NULL) return NULL;
+        result = stash->find(stash->session, source, strlen(source), code, size);
+        if (result == VKSTASH_SUCCESS) return code;
+        free(code);
+    }
+    return NULL;
+}
+
+int main(int count, char **arguments) {
+    const char *source = "a shader";
+    size_t size;
+    if (count > 1) dlopen(arguments[1], RTLD_NOW);
+
+    Stash stash = open_stash();
+    char *code = find(&stash, source, &size);
+    const char *origin = "from the session";
+    if (code == NULL) {
+        code = translate(source, &size);
+        origin = "translated";
+        if (code == NULL) return 1;
+        /* A failure costs the next run a translation, and nothing else. */
+        if (stash.session != 0) stash.store(stash.session, source, strlen(source), code, size);
+    }
+    printf("%s: %.*s\n", origin, (int)size, code);
+    free(code);
+    if (stash.session != 0) stash.destroy(stash.session);
+    return 0;
+}
