@@ -1,6 +1,6 @@
 //! The shared memory of the live page: a file without a name, which other processes can only read.
 
-use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::fd::AsRawFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::ptr::{NonNull, null_mut};
@@ -43,17 +43,17 @@ pub(super) struct Page {
     moment: (Instant, u64),
     /// Open for other processes to find. The program may close it, or have another file there: it is not used again,
     /// and closed only if it still is this file.
-    _file: Descriptor,
+    file: Descriptor,
 }
 
 // SAFETY: the memory is shared, changed by atomic operations alone, and unmapped only when the page is dropped.
 unsafe impl Send for Page {}
-// SAFETY: as above.
+// SAFETY: the same memory; no operation on it needs a certain thread.
 unsafe impl Sync for Page {}
 
 impl Page {
     pub(super) fn make(application: &str, folder: Option<&Path>) -> Result<Page, PageError> {
-        let file = Descriptor::new(create().map_err(PageError::Create)?).map_err(PageError::Create)?;
+        let file = create().map_err(PageError::Create)?;
         // Writing allocates the memory: where it is lacking this is an error, and a store later would be a signal.
         let mut written = 0;
         while written < SIZE {
@@ -64,12 +64,12 @@ impl Page {
                 Err(error) => return Err(PageError::Write(error)),
             }
         }
-        let page = Page { numbers: map(&file)?, process: fork::here(), moment: moment(), _file: file };
+        let page = Page { numbers: map(&file)?, process: fork::here(), moment: moment(), file };
         // Nobody can take the memory away from below the mapping: a store raises no signal.
         let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
-        fcntl_add_seals(&page._file, seals | SealFlags::FUTURE_WRITE)
+        fcntl_add_seals(&page.file, seals | SealFlags::FUTURE_WRITE)
             // Linux before 5.1: who may write may also make holes, which the kernel fills again.
-            .or_else(|_| fcntl_add_seals(&page._file, seals))
+            .or_else(|_| fcntl_add_seals(&page.file, seals))
             .map_err(PageError::Seal)?;
         page.describe(application, folder);
         Ok(page)
@@ -133,12 +133,13 @@ impl Drop for Page {
 }
 
 /// An empty file in memory. Linux from 6.3 on wants to know that it is no program, and may refuse it otherwise.
-fn create() -> Result<OwnedFd, Errno> {
+fn create() -> Result<Descriptor, Errno> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-    match memfd_create(NAME, flags | MemfdFlags::NOEXEC_SEAL) {
+    let created = match memfd_create(NAME, flags | MemfdFlags::NOEXEC_SEAL) {
         Err(Errno::INVAL) => memfd_create(NAME, flags),
         created => created,
-    }
+    };
+    Descriptor::new(created?)
 }
 
 fn map(file: &Descriptor) -> Result<NonNull<[AtomicU64; NUMBERS]>, PageError> {
@@ -170,7 +171,7 @@ impl Page {
 
         use std::os::fd::AsFd as _;
 
-        let file = std::fs::File::from(self._file.as_fd().try_clone_to_owned().unwrap());
+        let file = std::fs::File::from(self.file.as_fd().try_clone_to_owned().unwrap());
         let mut bytes = vec![0; SIZE];
         file.read_exact_at(&mut bytes, 0).unwrap();
         bytes
@@ -201,7 +202,7 @@ mod tests {
     #[test]
     fn nobody_else_can_change_it_or_take_its_memory_away() {
         let page = Page::make("sealed", None).unwrap();
-        let path = format!("/proc/self/fd/{}", page._file.as_fd().as_raw_fd());
+        let path = format!("/proc/self/fd/{}", page.file.as_fd().as_raw_fd());
         let other = File::options().read(true).write(true).open(path).unwrap();
         assert!(other.set_len(0).is_err() && other.set_len(1 << 20).is_err());
         assert!(other.write_at(b"x", 0).is_err());

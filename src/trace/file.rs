@@ -1,7 +1,7 @@
 //! The trace's file, in the JSON array format of trace events.
 //!
-//! Each event is one write, made when the event ends. So several processes may share a file, and a killed process leaves
-//! whole lines. The format needs no closing bracket.
+//! Each event is one write, made when the event ends. So several processes may share a file, and a killed process
+//! leaves whole lines. The format needs no closing bracket.
 
 use std::cell::Cell;
 use std::fmt::{Display, Write as _};

@@ -48,7 +48,8 @@ pub enum ImportError {
     NotWritten(String),
 }
 
-/// What an error of the crate tar means at the first entry: one that is no error of the system's says in many words that a header is none.
+/// What an error of the crate tar means at the first entry: one that is no error of the system's says in many words
+/// that a header is none.
 fn unread(error: io::Error) -> ImportError {
     let is_of_the_source = error.raw_os_error().is_some() || error.kind() == io::ErrorKind::UnexpectedEof;
     if is_of_the_source { ImportError::Archive(error) } else { ImportError::Nothing }

@@ -100,7 +100,8 @@ pub fn default_root() -> Option<PathBuf> {
     directories::ProjectDirs::from("", "", "vkstash").map(|dirs| dirs.cache_dir().to_path_buf())
 }
 
-/// The configuration file that the user writes: what [`CONFIG`] names, or else the default. None where there is no home.
+/// The configuration file that the user writes: what [`CONFIG`] names, or else the default. None where there is no
+/// home.
 pub fn user_config() -> Option<PathBuf> {
     let default =
         || directories::ProjectDirs::from("", "", "vkstash").map(|dirs| dirs.config_dir().join(FILE));

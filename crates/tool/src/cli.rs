@@ -63,8 +63,8 @@ pub(crate) enum Command {
     Keep(KeepArgs),
     /// Show each setting and where it comes from, or change the configuration file
     ///
-    /// The file is ~/.config/vkstash/config.toml; with --dir, config.toml in that stash. docs/configuration.md says what
-    /// may stand in it. An unknown name is an error: the line and what was meant are printed.
+    /// The file is ~/.config/vkstash/config.toml; with --dir, config.toml in that stash. docs/configuration.md says
+    /// what may stand in it. An unknown name is an error: the line and what was meant are printed.
     Config(ConfigArgs),
     /// Show or store what background work may do: what is made before programs ask for it
     ///

@@ -71,6 +71,8 @@ use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use clap::FromArgMatches as _;
+use vkstash_model::variables;
+use vkstash_store::settings::places::use_files;
 
 use cli::{Cli, Command};
 
@@ -85,6 +87,7 @@ fn main() -> ExitCode {
         }
         Err(wrong) => wrong.exit(),
     };
+    use_files(variables::configs());
     if let Some(dir) = cli.command.stash_with_settings() {
         root::root(dir).iter().for_each(|root| config::takeover::take_over(root, dir));
     }

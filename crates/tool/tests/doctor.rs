@@ -127,7 +127,7 @@ fn a_stash_that_cannot_be_used_or_is_damaged_is_named() {
         assert!(stash.portable().put(Kind::Recipe, &[number; 32], vec![number; 500].into()));
     }
     drop(stash);
-    fs::write(dir.join("settings"), "limt = 5GiB\n").unwrap();
+    fs::write(dir.join("config.toml"), "limt = '5GiB'\n").unwrap();
     let output = output(machine.tool().args(["doctor", "--json", "--dir"]).arg(&dir));
     assert!(output.status.success(), "{output:?}");
     let findings: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();

@@ -133,7 +133,8 @@ fn errors_are_printed_in_one_line() {
         (&["export", file, "nobody"], &from, "no application \"nobody\""),
         (&["export", "/nowhere/archive.tar"], &from, "cannot create /nowhere/archive.tar"),
         (&["import", "/nowhere/archive.tar"], &from, "cannot open /nowhere/archive.tar"),
-        (&["import", other.to_str().unwrap()], &from, "cannot read the archive"),
+        (&["import", other.to_str().unwrap()], &from, "no files of a stash"),
+        (&["import", "/etc/passwd"], &from, "no files of a stash"),
         (&["import", "/dev/null"], &from, "no files of a stash"),
     ] {
         let refused = vkstash(&sandbox, arguments, dir);
@@ -184,7 +185,7 @@ fn control_characters_of_an_archive_do_not_reach_the_terminal() {
             assert!(!shown.contains(|c: char| c.is_control() && c != '\n'), "{field:?}: {shown:?}");
         }
     }
-    assert!(told >= 2, "none of it was told");
+    assert!(told >= 1, "none of it was told");
 }
 
 fn text_of(bytes: &[u8]) -> String {

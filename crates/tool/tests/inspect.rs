@@ -43,7 +43,7 @@ fn a_copy_anywhere_is_described() {
         assert!(told.contains(expected), "{expected}: {told}");
     }
     for key in 0..3u8 {
-        assert!(told.contains(&format!("plain       {}\n", hex::encode([key; 32]))), "{told}");
+        assert!(told.contains(&format!("plain  {}\n", hex::encode([key; 32]))), "{told}");
     }
     let json = inspect(&sandbox, &["--json"], &file);
     let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();

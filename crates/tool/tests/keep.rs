@@ -138,7 +138,7 @@ fn an_unknown_or_ambiguous_application_name_changes_nothing() {
         );
     }
     let failed = keep(&sandbox, &dir, &["--application", &one.folder, "--default", "free-space"]);
-    assert!(one_error_line(&failed).contains("free-space is set for all applications"), "{failed:?}");
+    assert!(one_error_line(&failed).contains("`free-space` is set for all applications"), "{failed:?}");
     assert!(!dir.join(FILE).exists());
 }
 

@@ -5,8 +5,8 @@ use super::*;
 /// The commands that `vkstash --help` lists.
 fn commands(sandbox: &Sandbox) -> Vec<String> {
     let help = output(sandbox.tool().arg("--help"));
-    let lines = text(&help.stdout).lines().skip_while(|line| *line != "Commands:").skip(1);
-    let lines = lines.take_while(|line| !line.is_empty());
+    let groups = text(&help.stdout).lines().take_while(|line| *line != "Options:");
+    let lines = groups.filter(|line| line.starts_with("  "));
     lines.map(|line| line.split_whitespace().next().unwrap().to_owned()).collect()
 }
 

@@ -251,9 +251,9 @@ fn limits_and_what_they_cost_are_shown() {
     assert_eq!([&counters["served_before"], &counters["served_before_ns"]], [4, 3_400_000]);
     assert_eq!(counters["module_missing"], 7);
 
-    let limit = "limit = 1MiB\nfree-space = 5\ndevice-age = none\nnonsense\n";
-    fs::write(root.join("settings"), limit).unwrap();
-    fs::write(root.join(game().folder).join("settings"), "limit = 16KiB\nmodules = 2\n").unwrap();
+    let limits = "limit = '1MiB'\nfree-space = 5\ndevice-age = 'none'\nnonsense = 1\n";
+    let own = format!("[application.{}]\nlimit = '16KiB'\nmodules = 2\n", game().folder);
+    fs::write(root.join("config.toml"), format!("{limits}{own}")).unwrap();
     let json = parsed(&stats(&sandbox, &root, true));
     let (all, own) = (&json["keep"], &json["applications"][0]["keep"]);
     assert_eq!([&all["limit_bytes"], &all["free_space_bytes"]], [1 << 20, 5]);

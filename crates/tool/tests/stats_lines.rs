@@ -149,14 +149,16 @@ fn settings_that_disable_are_named() {
     for moment in [1000, 2000] {
         run(&root, "game", moment, &[(Count::Served, 1), (Count::Compiled, 2), (Count::AskedFirst, 3)]);
     }
-    fs::write(root.join("settings"), "background = disabled\nfree-space = 8000000TiB\n").unwrap();
+    let of_all = "background = 'disabled'\nfree-space = '8000000TiB'\n";
+    fs::write(root.join("config.toml"), of_all).unwrap();
     let lines = shown(&sandbox, &root, &[]);
     assert!(
         lines.contains("\n  background work is disabled: nothing is ready before it is asked for\n"),
         "{lines}"
     );
     assert!(lines.contains("\nthe disk is nearly full: "), "{lines}");
-    fs::write(root.join(app("game").folder).join("settings"), "disabled-caches = compilations\n").unwrap();
+    let of_one = format!("{of_all}[application.game]\ndisabled-caches = ['compilations']\n");
+    fs::write(root.join("config.toml"), of_one).unwrap();
     let lines = shown(&sandbox, &root, &[]);
     let line = "\n  disabled by the settings: nothing is served or recorded (`vkstash cache`) \
         (and 1 more: vkstash stats NAME)\n";

@@ -451,7 +451,7 @@ fn the_complete_entries_of_a_truncated_archive_are_imported() {
 #[test]
 fn failed_writes_are_reported() {
     let to = root();
-    fs::write(to.path().join("settings"), "free-space = 8000TiB\n").unwrap();
+    fs::write(to.path().join("config.toml"), "free-space = '8000TiB'\n").unwrap();
     let error = import(to.path(), &*full_archive(), true).unwrap_err();
     assert!(matches!(error, ImportError::NotWritten(_)), "{error}");
     assert!(error.to_string().contains("free-space floor"), "{error}");
@@ -485,7 +485,7 @@ fn nothing_is_copied_into_the_free_space_floor() {
     let free = rustix::fs::statvfs(to.path()).map(|space| space.f_bavail * space.f_frsize).unwrap();
     // Half of it would fit. So much that what other programs write and remove meanwhile does not matter.
     let (size, floor) = (free, free / 2);
-    fs::write(to.path().join("settings"), format!("free-space = {floor}\n")).unwrap();
+    fs::write(to.path().join("config.toml"), format!("free-space = {floor}\n")).unwrap();
     let (path, content) = files(&full_archive()).remove(0);
     let mut head = packed(&[(short(&path), content)], EntryType::Regular);
     let mut header = Header::from_byte_slice(&head[..512]).clone();

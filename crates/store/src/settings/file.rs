@@ -1,7 +1,7 @@
 //! A configuration file: from TOML to settings, and what is wrong with it.
 //!
-//! The layer reads these files too, in every program that loads it. So the lexer and parser of the crate toml_parser are
-//! used, which make the library 56 KB larger, and not the crate toml, which makes it 115 KB larger.
+//! The layer reads these files too, in every program that loads it. So the lexer and parser of the crate toml_parser
+//! are used, which make the library 56 KB larger, and not the crate toml, which makes it 115 KB larger.
 
 use std::borrow::Cow;
 use std::mem::take;

@@ -41,8 +41,8 @@ pub const NAMES: [&str; 9] = [
 pub const APPLICATION_NAMES: [&str; 4] = [LIMIT, MODULES, BACKGROUND, DISABLED_CACHES];
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
-// Not the crate bytesize, which reads sizes as floating-point numbers and takes spellings that docs/configuration.md does
-// not have.
+// Not the crate bytesize, which reads sizes as floating-point numbers and takes spellings that docs/configuration.md
+// does not have.
 const UNITS: [(&str, u64); 8] = [
     ("TiB", 1 << 40),
     ("GiB", 1 << 30),

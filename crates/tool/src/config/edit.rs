@@ -10,6 +10,7 @@ use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use rustix::io::Errno;
 use toml_edit::{Array, DocumentMut, Item, Table, TomlError, Value};
 use vkstash_model::variables;
+use vkstash_store::base::owner;
 use vkstash_store::settings::file::{APPLICATION, Config, is_of};
 use vkstash_store::settings::places::{FILE, MAX_BYTES, of_path};
 use vkstash_store::settings::{
@@ -43,6 +44,8 @@ pub(crate) enum EditError {
     Unusable { path: PathBuf, reason: String },
     #[error("{} is no TOML, and was not changed: {}", path.display(), first_line(source))]
     Toml { path: PathBuf, source: Box<TomlError> },
+    #[error("{} would be root's in a folder of user {owner}; run this as that user", path.display())]
+    OfAnother { path: PathBuf, owner: u32 },
     #[error("{} cannot be written ({source})", path.display())]
     NotWritten { path: PathBuf, source: io::Error },
     #[error("another process changes {}; try again later", .0.display())]
@@ -164,10 +167,15 @@ fn check(changes: &[Change], is_application: bool) -> Result<(), EditError> {
 
 /// Sets a value; what stands around the one before stays.
 fn put(table: &mut Table, name: &str, mut new: Value) {
-    if let Some(old) = table.get(name).and_then(Item::as_value) {
+    let Some(item) = table.get_mut(name) else {
+        table.insert(name, Item::Value(new));
+        return;
+    };
+    if let Some(old) = item.as_value() {
         *new.decor_mut() = old.decor().clone();
     }
-    table.insert(name, Item::Value(new));
+    // The key stays: the comment above it is the key's.
+    *item = Item::Value(new);
 }
 
 /// A value as a file has it: `true`, `30`, a list, or text.
@@ -216,6 +224,9 @@ fn text_of(path: &Path) -> Result<String, EditError> {
 fn locked(path: &Path) -> Result<rustix::fd::OwnedFd, EditError> {
     let failed = |error: Errno| EditError::NotWritten { path: path.to_owned(), source: error.into() };
     let folder = path.parent().unwrap_or(Path::new("/"));
+    if let Some(owner) = owner::whose(folder) {
+        return Err(EditError::OfAnother { path: path.to_owned(), owner });
+    }
     let created = DirBuilder::new().recursive(true).mode(0o700).create(folder);
     created.map_err(|source| EditError::NotWritten { path: path.to_owned(), source })?;
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;

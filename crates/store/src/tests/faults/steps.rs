@@ -34,13 +34,13 @@ fn merging_and_eviction_may_fail_at_every_call() {
         let all = many_files(model.path());
         let began = std::time::Instant::now();
         // What is free is looked at in any case; only the second of these asks for evictions.
-        for (settings, evicts) in [("free-space = 1\n", false), ("limit = 8KiB\nfree-space = 1\n", true)] {
+        for (settings, evicts) in [("free-space = 1\n", false), ("limit = '8KiB'\nfree-space = 1\n", true)] {
             for fault in every_fault() {
                 let mut iterations = 0;
                 for plan in each_call(fault, false, step(fault)) {
                     let root = root();
                     copy(model.path(), root.path());
-                    fs::write(root.path().join("settings"), settings).unwrap();
+                    fs::write(root.path().join("config.toml"), settings).unwrap();
                     SAY.with(|say| *say.borrow_mut() = format!("{settings:?} {plan:?}"));
                     faults::begin(plan);
                     let outcome = maintenance::run(root.path(), |_, _| {}).unwrap_or_default();
