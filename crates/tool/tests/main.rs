@@ -5,6 +5,7 @@ mod background;
 mod base;
 mod bench;
 mod cache;
+mod config;
 mod doctor;
 mod exchange;
 mod gc;
