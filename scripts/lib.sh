@@ -125,7 +125,10 @@ has_rust_of_lints() { case $(rust_version) in "$rust_of_lints" | "$rust_of_lints
 # passes strip=debuginfo although the profile says symbols, so the compiler is told.
 build_packaged() {
     local flags=(-C strip=symbols) strategy
-    local -x CFLAGS="${CFLAGS:-} -DDYNAMIC_BMI2=0"
+    # A panic passes through no function of zstd's, which calls nothing back.
+    local -x CFLAGS="${CFLAGS:-} -DDYNAMIC_BMI2=0 -fno-asynchronous-unwind-tables -fno-unwind-tables"
+    # The other way of reading sequences is for windows of 16 MiB and more: almost no payload has so much.
+    CFLAGS+=" -DZSTD_FORCE_DECOMPRESS_SEQUENCES_SHORT"
     # The compression levels in use (crates/store/src/codec/zstd.rs) need none of these.
     for strategy in GREEDY LAZY LAZY2 BTLAZY2; do
         CFLAGS+=" -DZSTD_EXCLUDE_${strategy}_BLOCK_COMPRESSOR"

@@ -10,6 +10,7 @@ use toml_parser::decoder::Encoding;
 use toml_parser::parser::{EventReceiver, RecursionGuard, parse_document};
 use toml_parser::{ErrorSink, ParseError, Raw, Source, Span};
 
+use crate::base::sort;
 use crate::format::app_name::{AppName, sanitised};
 
 use super::values::{APPLICATION_NAMES, NAMES, Settings, ValueError};
@@ -103,7 +104,7 @@ impl Config {
             }
             known.push(path);
         }
-        config.complaints.sort_by_key(|complaint| complaint.line);
+        sort::by_key(&mut config.complaints, |complaint| complaint.line);
         config
     }
 
