@@ -149,7 +149,7 @@ fn nothing_reported(silent: bool) -> String {
     } else if silent && set("VK_LOADER_LAYERS_DISABLE") {
         "no pipeline was created, or VK_LOADER_LAYERS_DISABLE kept the layer out"
     } else if silent {
-        "no pipeline was created (if there was one, VK_LOADER_DEBUG=layer tells why the layer was not loaded)"
+        "no pipeline was created (if there was one, `vkstash doctor` tells why the layer was not loaded)"
     } else {
         "no pipeline was created"
     };
