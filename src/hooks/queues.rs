@@ -1,4 +1,4 @@
-//! Queues: getting one is most programs' first command on a device.
+//! Queues: getting one is most programs' first command on a device, and presenting ends a frame.
 
 use ash::vk;
 
@@ -35,4 +35,21 @@ pub unsafe extern "system" fn get2(
         unsafe { next(handle, info, queue) };
     }
     guard("vkGetDeviceQueue2", || device.first_command.note(), || ());
+}
+
+/// vkQueuePresentKHR.
+pub unsafe extern "system" fn present(queue: vk::Queue, info: *const vk::PresentInfoKHR<'_>) -> vk::Result {
+    // SAFETY: the program passes a queue of a live device, and destroys that only after this command has returned.
+    let Some(device) = (unsafe { live_devices::find_of_queue(queue) }) else {
+        return vk::Result::ERROR_OUT_OF_HOST_MEMORY;
+    };
+    let Some(next) = device.table.queue_present else {
+        return vk::Result::ERROR_OUT_OF_HOST_MEMORY;
+    };
+    if let Some(frame) = device.frames.present() {
+        let note = || device.stored().into_iter().for_each(|stored| stored.stash.note_timeline(frame));
+        guard("vkQueuePresentKHR", note, || ());
+    }
+    // SAFETY: the program passes a live queue of the device that `next` belongs to, and a valid `info`.
+    unsafe { next(queue, info) }
 }

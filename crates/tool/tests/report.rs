@@ -1,0 +1,302 @@
+//! `vkstash report` over what a real program left on the programmable driver, and in a browser.
+
+use vkstash_store::format::app_name::AppName;
+use vkstash_store::format::record::Kind;
+use vkstash_store::stash::browse::Browser;
+use vkstash_store::stash::open::Stash;
+
+use super::doctor::{Machine, machine};
+use super::*;
+
+const NAME: &str = "vkstash-states";
+const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
+
+/// A stash of two runs.
+fn filled() -> Option<Machine> {
+    let machine = machine()?;
+    let program = Path::new(env!("CARGO_BIN_EXE_vkstash")).parent().unwrap().join(NAME);
+    if !program.exists() {
+        skip::missing(&skip::this_test(), &format!("no {NAME} (cargo build --workspace makes it)"));
+        return None;
+    }
+    for _ in 0..2 {
+        let mut command = machine.tool();
+        command.args(["run", "--quiet", "--"]).arg(&program);
+        command.args(["--cache", "fresh", "--state", "viewport", "--count", "12"]);
+        let ran = output(&mut command);
+        assert!(ran.status.success(), "{ran:?}");
+    }
+    Some(machine)
+}
+
+impl Machine {
+    fn stash(&self) -> PathBuf {
+        self.sandbox.home().join(".cache/vkstash")
+    }
+
+    /// The folder of the only application.
+    fn application(&self) -> PathBuf {
+        let folders = fs::read_dir(self.stash()).unwrap().map(|entry| entry.unwrap().path());
+        let mut folders = folders.filter(|path| path.join("runs").is_dir());
+        let folder = folders.next().unwrap();
+        assert!(folders.next().is_none());
+        folder
+    }
+
+    /// The files of a kind in the folder of reports, the oldest first.
+    fn runs(&self, extension: &str) -> Vec<PathBuf> {
+        let files = fs::read_dir(self.application().join("runs")).unwrap().map(|entry| entry.unwrap().path());
+        let mut files: Vec<_> =
+            files.filter(|path| path.extension().is_some_and(|found| found == extension)).collect();
+        files.sort();
+        files
+    }
+
+    fn page(&self, name: &str, arguments: &[&str]) -> (PathBuf, String) {
+        let path = self.sandbox.path(name);
+        let written = output(self.tool().arg("report").args(arguments).arg("--output").arg(&path));
+        assert!(written.status.success() && written.stderr.is_empty(), "{written:?}");
+        let page = fs::read_to_string(&path).unwrap();
+        assert_well_formed(&page);
+        (path, page)
+    }
+}
+
+/// Elements that have no end.
+const EMPTY: [&str; 3] = ["meta", "br", "!DOCTYPE"];
+
+/// Every element ends, in the right order, and only text of the page's own script and style is left out.
+fn assert_well_formed(page: &str) {
+    let mut open: Vec<&str> = Vec::new();
+    let mut rest = page;
+    while let Some((_, tag)) = rest.split_once('<') {
+        let (tag, after) = tag.split_once('>').unwrap();
+        let name = tag.trim_start_matches('/').split([' ', '/']).next().unwrap();
+        rest = after;
+        if tag.starts_with('/') {
+            assert_eq!(open.pop(), Some(name), "{tag} after {open:?}");
+        } else if !EMPTY.contains(&name) && !tag.ends_with('/') {
+            assert!(name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit()), "{tag}");
+            open.push(name);
+            if ["script", "style"].contains(&name) {
+                rest = &rest[rest.find(&format!("</{name}>")).unwrap()..];
+            }
+        }
+        assert_eq!(tag.matches('"').count() % 2, 0, "{tag}");
+    }
+    assert!(open.is_empty() && page.ends_with("</html>\n"), "{open:?}");
+    for outside in ["://", "\"//", "url(", "@import", "src=", "<link", "onerror=\""] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+}
+
+#[test]
+fn a_page_has_the_runs_and_the_pipelines_and_refers_to_nothing_outside() {
+    let Some(machine) = filled() else { return };
+    let (path, page) = machine.page("report.html", &[]);
+    for expected in [
+        "<h1><bdi>vkstash-states</bdi></h1>",
+        "http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'sha256-",
+        "name=\"viewport\" content=\"width=device-width",
+        "<dt>Pipelines in the stash</dt><dd>12</dd>",
+        "<dt>Runs</dt><dd>2</dd>",
+        "12 pipelines of the last run: what compiling them took",
+        "<th scope=\"row\">Calls over 16 ms</th>",
+        "<tr><th scope=\"row\">compile</th><td class=\"number\">12</td><td class=\"number\">100.0 %</td>",
+        "graphics: vertex, fragment</summary>",
+        "input assembly: TRIANGLE_LIST",
+        "<noscript>",
+        "tabindex=\"0\"",
+        "was ready in the next run",
+    ] {
+        assert!(page.contains(expected), "{expected}: {page}");
+    }
+    // Each row has an anchor, and each link leads to one.
+    let anchors: Vec<&str> =
+        page.split("<tr id=\"").skip(1).map(|rest| rest.split('"').next().unwrap()).collect();
+    assert_eq!(anchors.len(), 12);
+    for link in page.split("href=\"#p-").skip(1) {
+        assert!(anchors.contains(&format!("p-{}", link.split('"').next().unwrap()).as_str()));
+    }
+    let again = one_error_line(&output(machine.tool().args(["report", NAME, "-o"]).arg(&path))).to_owned();
+    assert!(again.contains("is there already"), "{again}");
+    let to_pipe = output(machine.tool().args(["report", NAME, "--output", "-"]));
+    assert!(to_pipe.status.success() && text(&to_pipe.stdout).ends_with("</html>\n"));
+    let nowhere = machine.sandbox.path("nowhere/report.html");
+    let complaint = one_error_line(&output(machine.tool().args(["report", "-o"]).arg(nowhere))).to_owned();
+    assert!(complaint.contains("cannot create"), "{complaint}");
+    let complaint = one_error_line(&output(machine.tool().args(["report", "nobody", "-o", "x"]))).to_owned();
+    assert!(complaint.contains("`vkstash list`"), "{complaint}");
+}
+
+#[test]
+fn json_has_stable_names() {
+    let Some(machine) = filled() else { return };
+    let printed = output(machine.tool().args(["report", NAME, "--json"]));
+    assert!(printed.status.success(), "{printed:?}");
+    let json: serde_json::Value = serde_json::from_slice(&printed.stdout).unwrap();
+    assert!(json["schema"] == 1 && json["application"] == NAME && json["pipelines"] == 12, "{json}");
+    assert_eq!(json["comparison"]["pipelines"], 12, "{json}");
+    assert!(json["comparison"]["without_stash"]["over_4_ms"].is_u64(), "{json}");
+    let timelines = json["timelines"].as_array().unwrap();
+    assert_eq!(timelines.len(), 2, "{json}");
+    for run in timelines {
+        assert_eq!(run["creations"], 12, "{run}");
+        assert_eq!(run["marks"].as_array().unwrap().len(), 12, "{run}");
+        let shares = run["sources"].as_array().unwrap().iter();
+        assert_eq!(shares.map(|share| share["creations"].as_u64().unwrap()).sum::<u64>(), 12, "{run}");
+    }
+    assert_eq!(json["history"].as_array().unwrap().len(), 2, "{json}");
+    let help = output(machine.tool().arg("report"));
+    assert!(help.status.code() == Some(2) && text(&help.stderr).contains("--output"), "{help:?}");
+}
+
+#[test]
+fn a_missing_or_damaged_timeline_is_named_on_the_page() {
+    let Some(machine) = filled() else { return };
+    let files = machine.runs("vkl");
+    let mut bytes = fs::read(&files[1]).unwrap();
+    bytes[16 + 20] ^= 0xff;
+    fs::write(&files[1], &bytes).unwrap();
+    let (_, page) = machine.page("damaged.html", &[NAME]);
+    assert!(
+        page.contains("1 damaged place in the timelines cannot be read") && page.contains("11 creations")
+    );
+    fs::write(&files[1], b"something else").unwrap();
+    let (_, page) = machine.page("other.html", &[NAME]);
+    assert!(page.contains("1 timeline cannot be read"), "{page}");
+    files.iter().for_each(|file| fs::remove_file(file).unwrap());
+    let (_, page) = machine.page("without.html", &[NAME]);
+    assert!(page.contains("there is no timeline") && !page.contains("<script"), "{page}");
+    assert!(page.contains("There is nothing to compare") && page.contains("The slowest pipelines"), "{page}");
+    // No stash at all.
+    let none = machine.sandbox.path("none");
+    let complaint = output(machine.tool().args(["report", "-o", "x", "--dir"]).arg(&none));
+    assert!(one_error_line(&complaint).contains("nothing is stashed yet"));
+}
+
+#[test]
+fn hostile_names_are_text() {
+    let Some(machine) = filled() else { return };
+    // The folder of an application begins with its name; here with characters that no layer writes there.
+    let folder = machine.stash().join("<img onload=a>\u{202e}&amp;'\"\n<b>");
+    fs::rename(machine.application(), &folder).unwrap();
+    let (_, page) = machine.page("hostile.html", &[]);
+    assert!(page.contains("&lt;img onload=a&gt;\u{fffd}&amp;amp;&#39;&quot;\u{fffd}&lt;b&gt;"), "{page}");
+    assert!(!page.contains("<img") && !page.contains('\u{202e}') && !page.contains("<b>"));
+}
+
+/// None, with a line that says why, without a browser.
+fn browser() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path)
+        .flat_map(|folder| BROWSERS.map(|name| folder.join(name)))
+        .find(|file| file.exists());
+    if found.is_none() {
+        skip::missing(&skip::this_test(), "no Chromium (scripts/setup.sh installs it)");
+    }
+    found
+}
+
+/// Runs the browser without a window on a page. The page cannot use the network, and the browser gets none either.
+fn browse(machine: &Machine, browser: &Path, page: &str, options: &[&str]) -> String {
+    let mut command = Command::new(browser);
+    command.env("HOME", machine.sandbox.home()).env("TMPDIR", machine.sandbox.temp());
+    command.args([
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        "--no-first-run",
+    ]);
+    command.args([
+        "--hide-scrollbars",
+        "--virtual-time-budget=3000",
+        "--host-resolver-rules=MAP * ~NOTFOUND",
+    ]);
+    command.arg(format!("--user-data-dir={}", machine.sandbox.path("profile").display()));
+    command.args(options).arg(format!("file://{page}"));
+    let shown = output(&mut command);
+    assert!(shown.status.success(), "{shown:?}");
+    let console = text(&shown.stderr);
+    assert!(!console.contains("Refused to") && !console.contains("Uncaught"), "{console}");
+    String::from_utf8_lossy(&shown.stdout).into_owned()
+}
+
+#[test]
+fn a_browser_draws_the_timeline_on_small_and_large_screens_by_day_and_night() {
+    let Some(machine) = filled() else { return };
+    let Some(browser) = browser() else { return };
+    let (path, _) = machine.page("report.html", &[NAME]);
+    let page = path.to_str().unwrap();
+    let dom = browse(&machine, &browser, page, &["--enable-logging=stderr", "--dump-dom"]);
+    assert!(dom.contains("data-marks=\"12\""), "{dom}");
+    assert_eq!(dom.matches("<rect class=\"mark s").count(), 12, "{dom}");
+    assert!(!dom.contains("id=\"picture\" hidden"), "{dom}");
+    let folder = std::env::var_os("VKSTASH_SCREENSHOTS").map(PathBuf::from);
+    let mut taken = Vec::new();
+    for (size, scheme) in
+        [("390,844", "light"), ("390,844", "dark"), ("1280,800", "light"), ("1280,800", "dark")]
+    {
+        let file = format!("{}-{scheme}.png", size.replace(',', "x"));
+        let shot = folder.clone().unwrap_or_else(|| machine.sandbox.path("")).join(file);
+        let preferred = if scheme == "dark" { "0" } else { "1" };
+        let options = [
+            format!("--screenshot={}", shot.display()),
+            format!("--window-size={size}"),
+            format!("--blink-settings=preferredColorScheme={preferred}"),
+        ];
+        browse(&machine, &browser, page, &options.each_ref().map(String::as_str));
+        let bytes = fs::read(&shot).unwrap();
+        // A blank picture of these sizes is smaller.
+        assert!(bytes.starts_with(b"\x89PNG") && bytes.len() > 20_000, "{}: {}", shot.display(), bytes.len());
+        assert!(!taken.contains(&bytes), "{} looks like another one", shot.display());
+        taken.push(bytes);
+    }
+}
+
+/// A stash of 100,000 pipelines with recipes of a real program, and eight full timelines:
+/// `cargo test --release -p vkstash-tool --test tool a_page_of_100_000 -- --ignored --nocapture`
+#[test]
+#[ignore = "prints figures"]
+fn a_page_of_100_000_pipelines() {
+    let Some(machine) = filled() else { return };
+    let folder = machine.application().file_name().unwrap().to_str().unwrap().to_owned();
+    let mut recipes = Vec::new();
+    let portable = Browser::open(&machine.stash(), &folder, "portable").unwrap();
+    portable.for_each(&|kind| kind == Kind::Recipe, &mut |_, _, recipe| recipes.push(recipe.to_vec()));
+    let dir = machine.sandbox.path("large");
+    let name = AppName::new(Some(b"game"), b"/bin/game", &[]);
+    let stash = Stash::open_patiently(&dir, &name).unwrap();
+    let device = stash.device(&header()).unwrap();
+    let mut numbers = Numbers(1);
+    for number in 0..100_000_u32 {
+        let mut key = [0; 32];
+        key.fill_with(|| numbers.next() as u8);
+        let recipe = &recipes[number as usize % recipes.len()];
+        assert!(stash.portable().put(Kind::Recipe, &key, recipe.as_slice().into()));
+        let artifact = [&number.to_le_bytes()[..], &[1, 0, 0, 0], &noise(100)].concat();
+        assert!(device.put(Kind::Artifact, &key, artifact.into()));
+    }
+    drop((device, stash));
+    let runs = dir.join(&name.folder).join("runs");
+    fs::create_dir_all(&runs).unwrap();
+    let timeline = fs::read(&machine.runs("vkl")[0]).unwrap();
+    let full = [&timeline[..16], &timeline[16..].repeat(2_000)].concat();
+    for run in 0..8 {
+        fs::write(runs.join(format!("run-{run:016x}-00000001-0000000000000001.vkl")), &full).unwrap();
+    }
+    let mut times = Vec::new();
+    for run in 0..5 {
+        let page = machine.sandbox.path(&format!("{run}.html"));
+        let mut command = machine.tool();
+        command.args(["report", "game", "--dir"]).arg(&dir).arg("--output").arg(&page);
+        let began = Instant::now();
+        let output = output(&mut command);
+        times.push(began.elapsed());
+        println!("{}", text(&output.stdout));
+        assert!(output.status.success() && fs::metadata(&page).unwrap().len() < 5_000_000, "{output:?}");
+    }
+    times.sort();
+    println!("vkstash report: {:.1?} (fastest {:.1?})", times[2], times[0]);
+}
