@@ -207,6 +207,7 @@ fn identifier_command(name: &CStr) -> vk::PFN_vkVoidFunction {
 fn queue_command(device: &Device, name: &CStr) -> vk::PFN_vkVoidFunction {
     match name.to_bytes() {
         b"vkQueuePresentKHR" if device.keeps_timeline() => {
+            queues::gives_present(device);
             erased!(queues::present as vk::PFN_vkQueuePresentKHR)
         }
         _ => None,

@@ -62,6 +62,50 @@ impl Machine {
     }
 }
 
+/// Puts the creations of a timeline into frames, from 8,120 on, each of 212 ms; the call of the first takes 180.
+fn put_into_frames(file: &Path) {
+    let mut bytes = fs::read(file).unwrap();
+    let mut frames = Vec::new();
+    for (number, entry) in (8120_u32..).zip(bytes[16..].chunks_exact_mut(64)) {
+        entry[56..60].copy_from_slice(&number.to_le_bytes());
+        let tenths = if number == 8120 { 1_800_000_u32 } else { 20_000 };
+        entry[24..28].copy_from_slice(&tenths.to_le_bytes());
+        let mut frame = [0; 64];
+        frame[..4].copy_from_slice(&number.to_le_bytes());
+        frame[4..8].copy_from_slice(&(2_120_000 - (number - 8120)).to_le_bytes());
+        frame[8..16].copy_from_slice(&entry[16..24]);
+        frame[30] = 255;
+        for closed in [entry, &mut frame[..]] {
+            let crc = crc32c::crc32c(&closed[..60]);
+            closed[60..].copy_from_slice(&crc.to_le_bytes());
+        }
+        frames.extend(frame);
+    }
+    fs::write(file, [bytes, frames].concat()).unwrap();
+}
+
+#[test]
+fn slow_frames_are_told_in_words() {
+    let Some(machine) = filled() else { return };
+    let files = machine.runs("vkl");
+    files.iter().for_each(|file| put_into_frames(file));
+    let (_, page) = machine.page("report.html", &[NAME]);
+    // In the first run it was compiled, in the last one it was there.
+    for expected in [
+        "<li>frame 8,120: 212 ms, 180 ms of it pipeline <a href=\"#p-",
+        "</code></a>, graphics, vertex, fragment; was ready in the next run</li>",
+        "</code></a>, graphics, vertex, fragment; stash</li>",
+        ", frame 8,131</span>",
+    ] {
+        assert!(page.contains(expected), "{expected}: {page}");
+    }
+    assert_eq!(page.matches("<li>frame ").count(), 24, "{page}");
+    // Without the later run it is a promise.
+    fs::remove_file(&files[1]).unwrap();
+    let (_, page) = machine.page("first.html", &[NAME]);
+    assert!(page.contains("fragment; ready in the next run</li>"), "{page}");
+}
+
 /// Elements that have no end.
 const EMPTY: [&str; 3] = ["meta", "br", "!DOCTYPE"];
 
@@ -227,10 +271,12 @@ fn browse(machine: &Machine, browser: &Path, page: &str, options: &[&str]) -> St
 fn a_browser_draws_the_timeline_on_small_and_large_screens_by_day_and_night() {
     let Some(machine) = filled() else { return };
     let Some(browser) = browser() else { return };
+    machine.runs("vkl").iter().for_each(|file| put_into_frames(file));
     let (path, _) = machine.page("report.html", &[NAME]);
     let page = path.to_str().unwrap();
     let dom = browse(&machine, &browser, page, &["--enable-logging=stderr", "--dump-dom"]);
-    assert!(dom.contains("data-marks=\"12\""), "{dom}");
+    assert!(dom.contains("data-marks=\"24\""), "{dom}");
+    assert_eq!(dom.matches("<rect class=\"frame\"").count(), 12, "{dom}");
     assert_eq!(dom.matches("<rect class=\"mark s").count(), 12, "{dom}");
     assert!(!dom.contains("id=\"picture\" hidden"), "{dom}");
     let folder = std::env::var_os("VKSTASH_SCREENSHOTS").map(PathBuf::from);
@@ -269,21 +315,35 @@ fn a_page_of_100_000_pipelines() {
     let name = AppName::new(Some(b"game"), b"/bin/game", &[]);
     let stash = Stash::open_patiently(&dir, &name).unwrap();
     let device = stash.device(&header()).unwrap();
-    let mut numbers = Numbers(1);
+    let (mut numbers, mut keys) = (Numbers(1), Vec::new());
     for number in 0..100_000_u32 {
         let mut key = [0; 32];
         key.fill_with(|| numbers.next() as u8);
         let recipe = &recipes[number as usize % recipes.len()];
-        assert!(stash.portable().put(Kind::Recipe, &key, recipe.as_slice().into()));
+        while !stash.portable().put(Kind::Recipe, &key, recipe.as_slice().into()) {
+            std::thread::yield_now();
+        }
         let artifact = [&number.to_le_bytes()[..], &[1, 0, 0, 0], &noise(100)].concat();
-        assert!(device.put(Kind::Artifact, &key, artifact.into()));
+        // The queue has room for some thousands.
+        while !device.put(Kind::Artifact, &key, artifact.clone().into()) {
+            std::thread::yield_now();
+        }
+        keys.push(key);
     }
     drop((device, stash));
     let runs = dir.join(&name.folder).join("runs");
     fs::create_dir_all(&runs).unwrap();
     let timeline = fs::read(&machine.runs("vkl")[0]).unwrap();
-    let full = [&timeline[..16], &timeline[16..].repeat(2_000)].concat();
-    for run in 0..8 {
+    let entries = timeline[16..16 + 64 * 12].repeat(1_400);
+    for run in 0..8_u64 {
+        let mut full = [&timeline[..16], &entries].concat();
+        for (number, entry) in (0_u64..).zip(full[16..].chunks_exact_mut(64)) {
+            entry[..16].copy_from_slice(&keys[((number + run * 12_000) % 100_000) as usize][..16]);
+            entry[16..24].copy_from_slice(&(number * 40_000).to_le_bytes());
+            entry[24..28].copy_from_slice(&(numbers.next() as u32 % 1_000_000).to_le_bytes());
+            let crc = crc32c::crc32c(&entry[..60]);
+            entry[60..].copy_from_slice(&crc.to_le_bytes());
+        }
         fs::write(runs.join(format!("run-{run:016x}-00000001-0000000000000001.vkl")), &full).unwrap();
     }
     let mut times = Vec::new();
