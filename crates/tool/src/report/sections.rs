@@ -35,9 +35,9 @@ pub(super) fn comparison(report: &Report) -> String {
     let (without, with) = (&comparison.without_stash, &comparison.last_run);
     let mut rows = String::new();
     for (name, without, with) in [
-        ("Calls over 16 ms", number(without.over_16_ms), number(with.over_16_ms)),
-        ("Calls over 4 ms", number(without.over_4_ms), number(with.over_4_ms)),
-        ("The longest call", span(without.longest_ns), span(with.longest_ns)),
+        ("Over 16 ms", number(without.over_16_ms), number(with.over_16_ms)),
+        ("Over 4 ms", number(without.over_4_ms), number(with.over_4_ms)),
+        ("The longest", span(without.longest_ns), span(with.longest_ns)),
         ("Together", span(without.took_ns), span(with.took_ns)),
     ] {
         let _ = writeln!(rows, "<tr><th scope=\"row\">{name}</th>{}{}</tr>", cell(&without), cell(&with));
@@ -47,7 +47,7 @@ pub(super) fn comparison(report: &Report) -> String {
          each in that run",
         number(comparison.pipelines)
     );
-    html += &table(&caption, &[("", false), ("Without the stash", true), ("Last run", true)], &rows);
+    html += &table(&caption, &[("Calls", false), ("Without the stash", true), ("Last run", true)], &rows);
     if comparison.not_measured > 0 {
         let more = number(comparison.not_measured);
         let _ = writeln!(
@@ -83,6 +83,7 @@ pub(super) fn run(run: &RunTimeline, is_last: bool, anchors: &Anchors) -> String
     let columns = [("Source", false), ("Creations", true), ("Share", true), ("Together", true)];
     html += "<div class=\"columns\">\n<div>\n";
     html += &table("Where the pipelines came from", &columns, &rows);
+    html += "</div>\n<div>\n";
     let calls = [
         ("Over 16 ms", number(run.calls.over_16_ms)),
         ("Over 4 ms", number(run.calls.over_4_ms)),
@@ -91,10 +92,10 @@ pub(super) fn run(run: &RunTimeline, is_last: bool, anchors: &Anchors) -> String
     ];
     let row =
         |(name, value): (&str, String)| format!("<tr><th scope=\"row\">{name}</th>{}</tr>\n", cell(&value));
-    html += &table("Calls of this run", &[("Calls", false), ("", true)], &calls.map(row).concat());
-    html += "</div>\n<div>\n";
+    html += &table("Calls of this run", &[("Calls", false), ("Value", true)], &calls.map(row).concat());
+    html += "</div>\n</div>\n";
     html += &longest_calls(run, anchors);
-    html + "</div>\n</div>\n</details>\n"
+    html + "</details>\n"
 }
 
 fn longest_calls(run: &RunTimeline, anchors: &Anchors) -> String {
@@ -105,7 +106,7 @@ fn longest_calls(run: &RunTimeline, anchors: &Anchors) -> String {
         let next_run = next_run.map_or_else(String::new, |next| format!("; {next}"));
         let _ = writeln!(
             rows,
-            "<tr>{}<td>{}<br><span class=\"quiet\">after {}{frame}</span></td>\
+            "<tr>{}<td>{} <span class=\"quiet\">after {}{frame}</span></td>\
              <td class=\"wide\">{}</td><td>{source}{next_run}</td></tr>",
             cell(&span(*took_ns)),
             anchors.link(key),
@@ -187,13 +188,14 @@ fn slow_pipeline(pipeline: &SlowPipeline) -> String {
     lines.extend(description.iter().cloned());
     let lines: Vec<String> = lines.iter().map(|line| text(line)).collect();
     format!(
-        "<tr id=\"p-{}\"><th scope=\"row\"><details><summary><code>{}</code> {}</summary>\n<pre>{}</pre></details></th>\
-         {}<td class=\"number\">{}<span class=\"quiet\">{source}</span></td></tr>\n",
+        "<tr id=\"p-{}\" class=\"first\"><th scope=\"row\"><code>{}</code> {}</th>{}\
+         <td class=\"number\">{}<span class=\"quiet\">{source}</span></td></tr>\n\
+         <tr><td colspan=\"3\"><details><summary>What it is made of</summary>\n<pre>{}</pre></details></td></tr>\n",
         &key[..DIGITS],
         &key[..8],
         text(what),
-        lines.join("\n"),
         cell(&or_dash(compile_ns)),
         text(&or_dash(last_call_ns)),
+        lines.join("\n"),
     )
 }

@@ -10,6 +10,7 @@
   const range = byId("range");
   const detail = byId("detail");
 
+  const HINT = "Point at a mark, or press arrow down here, to read what it is.";
   const LANE = 46;
   const TOP = 26;
   const LEFT = 104;
@@ -24,6 +25,7 @@
   const pad = (number) => String(number).padStart(2, "0");
 
   function span(us) {
+    if (us === 0) return "0";
     if (us < 1000) return Math.round(us) + " µs";
     if (us < 1e6) return (us / 1000).toFixed(us < 1e4 ? 1 : 0) + " ms";
     if (us < 6e7) return (us / 1e6).toFixed(us < 1e7 ? 2 : 1) + " s";
@@ -153,7 +155,7 @@
   function change() {
     run = picture.runs[Number(select.value)];
     chosen = -1;
-    detail.textContent = "";
+    detail.textContent = HINT;
     whole();
   }
 
@@ -210,10 +212,10 @@
     window.addEventListener("resize", draw);
   }
 
-  // A link to a pipeline opens its description.
+  // A link to a pipeline opens its description, which is in the next row.
   function open() {
     const row = location.hash.length > 1 ? byId(location.hash.slice(1)) : null;
-    const details = row ? row.querySelector("details") : null;
+    const details = row && row.nextElementSibling ? row.nextElementSibling.querySelector("details") : null;
     if (details) details.open = true;
   }
 

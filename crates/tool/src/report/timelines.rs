@@ -11,8 +11,10 @@ use super::model::{Bin, Calls, LongCall, Mark, RunTimeline, SOURCES, Share, Slow
 const MARKS: usize = 1_500;
 /// Pieces of time in which it shows the others.
 const BINS: u64 = 300;
-/// Slow frames and calls that are listed of one run.
-const LISTED: usize = 40;
+/// Slow frames that are listed of one run.
+const FRAMES: usize = 40;
+/// Calls that are listed.
+const CALLS: usize = 20;
 
 /// What is known of a pipeline, by the first half of its key.
 pub(super) struct Known {
@@ -100,7 +102,7 @@ pub(super) fn of(timeline: &Timeline, next: Option<&Timeline>, pipelines: &Pipel
     marks.sort_by_key(|mark| mark.0);
     let mut slow_frames = view.slow_frames();
     let slow_frame_count = slow_frames.len() as u64;
-    slow_frames.truncate(LISTED);
+    slow_frames.truncate(FRAMES);
     RunTimeline {
         started_unix_ms: timeline.started_unix_ms,
         first_unix_us,
@@ -112,7 +114,7 @@ pub(super) fn of(timeline: &Timeline, next: Option<&Timeline>, pipelines: &Pipel
         sources: shares.into_values().collect(),
         slow_frames,
         slow_frame_count,
-        longest_calls: order.iter().take(LISTED).map(|creation| view.long_call(creation)).collect(),
+        longest_calls: order.iter().take(CALLS).map(|creation| view.long_call(creation)).collect(),
         marks,
         bins: view.bins(others, span_us),
     }
