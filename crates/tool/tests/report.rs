@@ -267,6 +267,43 @@ fn browse(machine: &Machine, browser: &Path, page: &str, options: &[&str]) -> St
     String::from_utf8_lossy(&shown.stdout).into_owned()
 }
 
+/// The text of the paragraph with this id.
+fn paragraph<'a>(dom: &'a str, id: &str) -> &'a str {
+    let (_, rest) = dom.split_once(&format!("<p id=\"{id}\"")).unwrap();
+    rest.split_once('>').unwrap().1.split_once("</p>").unwrap().0
+}
+
+#[test]
+fn keys_zoom_and_move_the_timeline_and_read_it_aloud() {
+    let Some(machine) = filled() else { return };
+    let Some(browser) = browser() else { return };
+    machine.runs("vkl").iter().for_each(|file| put_into_frames(file));
+    let (_, page) = machine.page("report.html", &[NAME]);
+    // The page's own policy allows no other script.
+    let policy = page.lines().find(|line| line.contains("Content-Security-Policy")).unwrap();
+    let shown = |keys: &str| {
+        let press = format!(
+            "<script>for (const key of {keys}) document.getElementById(\"view\").dispatchEvent(\
+             new KeyboardEvent(\"keydown\", {{ key }}));</script></body>"
+        );
+        let pressed = machine.sandbox.path("pressed.html");
+        fs::write(&pressed, page.replace(policy, "").replace("</body>", &press)).unwrap();
+        browse(&machine, &browser, pressed.to_str().unwrap(), &["--dump-dom"])
+    };
+    let ranges = ["[]", "['+', '+']", "['+', '+', 'ArrowRight']", "['+', '+', '-']"].map(|keys| {
+        let dom = shown(keys);
+        paragraph(&dom, "range").split(';').next().unwrap().to_owned()
+    });
+    for (place, range) in ranges.iter().enumerate() {
+        assert!(!ranges[..place].contains(range), "{ranges:?}");
+    }
+    let dom = shown("['+', 'Home', 'ArrowDown']");
+    assert!(paragraph(&dom, "range").starts_with(&ranges[0]), "{dom}");
+    let read = paragraph(&dom, "detail");
+    assert!(read.contains("frame 8,1") && read.contains("graphics: vertex, fragment"), "{read}");
+    assert_eq!(dom.matches(" chosen\" x=").count(), 1, "{dom}");
+}
+
 #[test]
 fn a_browser_draws_the_timeline_on_small_and_large_screens_by_day_and_night() {
     let Some(machine) = filled() else { return };
