@@ -42,8 +42,8 @@ pub unsafe extern "system" fn get2(
     guard("vkGetDeviceQueue2", || device.first_command.note(), || ());
 }
 
-/// The next layer's vkQueuePresentKHR of the last device that was given the hook: a look-up that fails costs the program
-/// no picture.
+/// The next layer's vkQueuePresentKHR of the last device that was given the hook: a look-up that fails costs the
+/// program no picture.
 static LAST_PRESENT: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
 
 /// The hook of vkQueuePresentKHR is given out for this device.
