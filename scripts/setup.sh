@@ -36,6 +36,8 @@ need_command python3 python3
 need_package python3-venv
 # Node.js from other sources than the distribution contains npm.
 need_command npm npm
+# The pages of `vkstash report`; about 300 MB. On Ubuntu the package is a stub that needs snap.
+[ "${ID:-}" = ubuntu ] || need_command chromium chromium
 
 if [ "${#missing[@]}" != 0 ]; then
     apt_update

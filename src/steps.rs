@@ -13,6 +13,8 @@ use vkstash_store::reports::timeline::{Creation, MOST_STEPS, Step};
 /// What is tried for one pipeline. It is kept on the stack of the call.
 pub struct Steps {
     began: Instant,
+    /// The frame in which it begins, 0 for none.
+    frame: u32,
     last: Instant,
     reason: OrderReason,
     count: usize,
@@ -22,12 +24,13 @@ pub struct Steps {
 }
 
 impl Steps {
-    /// The call begins, of a pipeline with these stages.
-    pub fn begin(stages: vk::ShaderStageFlags) -> Steps {
+    /// The call begins in this frame, of a pipeline with these stages.
+    pub fn begin(stages: vk::ShaderStageFlags, frame: u32) -> Steps {
         let now = Instant::now();
         let live = Call::begin(now, Activity::Capture, stages);
         Steps {
             began: now,
+            frame,
             last: now,
             reason: OrderReason::PassedOn,
             count: 0,
@@ -86,6 +89,7 @@ impl Steps {
             result: result as u8,
             count: self.count as u8,
             steps: self.steps,
+            frame: self.frame,
         }
     }
 }
@@ -98,12 +102,12 @@ mod tests {
 
     #[test]
     fn steps_add_up_to_the_call_and_no_more_are_kept_than_there_is_room_for() {
-        let mut steps = Steps::begin(vk::ShaderStageFlags::COMPUTE);
+        let mut steps = Steps::begin(vk::ShaderStageFlags::COMPUTE, 8120);
         for _ in 0..MOST_STEPS + 2 {
             steps.add(StepSource::Stash, StepAnswer::Refused);
         }
         let creation = steps.creation(&[7; 32], CreationResult::Error);
-        assert_eq!(creation.steps().len(), MOST_STEPS);
+        assert_eq!((creation.steps().len(), creation.frame), (MOST_STEPS, 8120));
         assert!(creation.is_of(&[7; 32]) && !creation.is_of(&[8; 32]));
         let sum: u32 = creation.steps().iter().map(|step| step.tenths).sum();
         assert!(sum <= creation.tenths);

@@ -23,6 +23,7 @@ mod faults;
 mod feedback;
 mod finished;
 mod forks;
+mod frames;
 mod guard;
 mod host;
 mod icd_extensions;

@@ -201,6 +201,19 @@ fn identifier_command(name: &CStr) -> vk::PFN_vkVoidFunction {
     }
 }
 
+/// Commands that are hooked on devices alone: a pointer that vkGetInstanceProcAddr gives is for devices, too, on which
+/// the layer does nothing, and whose next layer cannot be found by a queue. The loader's own pointers lead to those of
+/// the device.
+fn queue_command(device: &Device, name: &CStr) -> vk::PFN_vkVoidFunction {
+    match name.to_bytes() {
+        b"vkQueuePresentKHR" if device.keeps_timeline() => {
+            queues::gives_present(device);
+            erased!(queues::present as vk::PFN_vkQueuePresentKHR)
+        }
+        _ => None,
+    }
+}
+
 /// vkGetInstanceProcAddr.
 pub unsafe extern "system" fn get_instance_proc_addr(
     handle: vk::Instance,
@@ -288,7 +301,8 @@ pub unsafe extern "system" fn get_device_proc_addr(
                         };
                     }
                     let below = (device.next)(handle, name.as_ptr());
-                    let hook = device_command(name).filter(|_| wants(&device, name));
+                    let hook = device_command(name).or_else(|| queue_command(&device, name));
+                    let hook = hook.filter(|_| wants(&device, name));
                     hook.filter(|_| below.is_some()).or(below)
                 }
             }

@@ -1,9 +1,14 @@
-//! Queues: getting one is most programs' first command on a device.
+//! Queues: getting one is most programs' first command on a device, and presenting ends a frame.
+
+use std::mem;
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 use ash::vk;
 
 use crate::guard::guard;
 use crate::hooks::inert::pass;
+use crate::state::device::Device;
 use crate::state::live_devices;
 
 /// vkGetDeviceQueue.
@@ -35,4 +40,38 @@ pub unsafe extern "system" fn get2(
         unsafe { next(handle, info, queue) };
     }
     guard("vkGetDeviceQueue2", || device.first_command.note(), || ());
+}
+
+/// The next layer's vkQueuePresentKHR of the last device that was given the hook: a look-up that fails costs the
+/// program no picture.
+static LAST_PRESENT: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
+
+/// The hook of vkQueuePresentKHR is given out for this device.
+pub fn gives_present(device: &Device) {
+    if let Some(next) = device.table.queue_present {
+        LAST_PRESENT.store(next as *mut (), Ordering::Release);
+    }
+}
+
+fn last_present() -> Option<vk::PFN_vkQueuePresentKHR> {
+    let next = LAST_PRESENT.load(Ordering::Acquire);
+    // SAFETY: what is not NULL came from a pointer of this type in `gives_present`.
+    (!next.is_null()).then(|| unsafe { mem::transmute::<*mut (), vk::PFN_vkQueuePresentKHR>(next) })
+}
+
+/// vkQueuePresentKHR.
+pub unsafe extern "system" fn present(queue: vk::Queue, info: *const vk::PresentInfoKHR<'_>) -> vk::Result {
+    // SAFETY: the program passes a queue of a live device, and destroys that only after this command has returned.
+    let device = unsafe { live_devices::find_of_queue(queue) };
+    let next = device.as_ref().and_then(|device| device.table.queue_present);
+    let Some(next) = next.or_else(last_present) else {
+        return vk::Result::ERROR_OUT_OF_HOST_MEMORY;
+    };
+    let frame = device.as_ref().and_then(|device| device.frames.present());
+    if let (Some(device), Some(frame)) = (&device, frame) {
+        let note = || device.stored().into_iter().for_each(|stored| stored.stash.note_timeline(frame));
+        guard("vkQueuePresentKHR", note, || ());
+    }
+    // SAFETY: the program passes a live queue of the device that `next` belongs to, and a valid `info`.
+    unsafe { next(queue, info) }
 }

@@ -132,7 +132,7 @@ unsafe fn without_compiling(call: &Call<'_, Info<'_>>, base: impl FnOnce(usize) 
     let by_identifier = parsed.naming.lacks_code;
     let feedback = parsed.feedback.map(|feedback| NonNull::from(feedback).cast());
     let attempt = Attempt { by_identifier, feedback, ..Attempt::default() };
-    let mut steps = Steps::begin(parsed.stage_flags());
+    let mut steps = Steps::begin(parsed.stage_flags(), device.frames.number());
     let mut recipe = Vec::new();
     // SAFETY: the call's create info is valid, and its objects are of this device.
     let described = match unsafe { DescribedPipeline::of(device, call.creation, &mut recipe) } {

@@ -91,7 +91,7 @@ unsafe fn serve_described<I: CreateInfo>(
     Buffers { recipe, artifact }: &mut Buffers,
 ) -> Answer {
     let device = call.device;
-    let mut steps = Steps::begin(call.parsed().stage_flags());
+    let mut steps = Steps::begin(call.parsed().stage_flags(), device.frames.number());
     // SAFETY: the call's create info is valid (the caller's contract).
     let described = match unsafe { DescribedPipeline::of(device, call.creation, recipe) } {
         Ok(described) => described,
@@ -126,8 +126,9 @@ pub fn note_steps(device: &Device, key: &Key, steps: &Steps, result: vk::Result)
     };
     let creation = steps.creation(key, result);
     spans::pipeline(&creation);
+    device.frames.note(&creation);
     if let Some(stored) = device.stored() {
-        stored.stash.note_creation(creation);
+        stored.stash.note_timeline(creation);
     }
 }
 

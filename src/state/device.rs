@@ -22,6 +22,7 @@ use super::dispatch::DeviceTable;
 use super::driver_hits::DriverHits;
 use super::estimates::Estimates;
 use super::first_command::FirstCommand;
+use super::frames::Frames;
 use super::instance::{Instance, PhysicalDevice};
 use super::objects::Objects;
 use super::parked::Parked;
@@ -88,6 +89,8 @@ pub struct Device {
     estimates: OnceLock<Estimates>,
     /// What begins with the program's first command.
     pub first_command: FirstCommand,
+    /// What the program presents.
+    pub frames: Frames,
     /// Pipelines that background work has finished.
     pub parked: Parked,
     /// What the driver had, and background work is to record.
@@ -215,6 +218,7 @@ impl Device {
             width: Width::new(instance.config.served_width.or(policy.served_width)),
             estimates: OnceLock::new(),
             first_command: FirstCommand::default(),
+            frames: Frames::default(),
             parked: Parked::default(),
             driver_hits: DriverHits::default(),
             pairs: OnceLock::new(),
@@ -397,6 +401,11 @@ impl Device {
                 None
             }
         }
+    }
+
+    /// Whether a run on this device may have a timeline: a worker of `vkstash prewarm` presents nothing.
+    pub fn keeps_timeline(&self) -> bool {
+        self.instance.config.root.is_some() && self.instance.config.application.is_none()
     }
 
     /// Where the stash of this program is, whether there is one or not.

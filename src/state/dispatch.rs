@@ -67,6 +67,7 @@ table! {
         destroy_device: vk::PFN_vkDestroyDevice = c"vkDestroyDevice",
         get_device_queue: vk::PFN_vkGetDeviceQueue = c"vkGetDeviceQueue",
         get_device_queue2: vk::PFN_vkGetDeviceQueue2 = c"vkGetDeviceQueue2",
+        queue_present: vk::PFN_vkQueuePresentKHR = c"vkQueuePresentKHR",
         set_debug_utils_object_name: vk::PFN_vkSetDebugUtilsObjectNameEXT = c"vkSetDebugUtilsObjectNameEXT",
         set_debug_utils_object_tag: vk::PFN_vkSetDebugUtilsObjectTagEXT = c"vkSetDebugUtilsObjectTagEXT",
         debug_marker_set_object_name: vk::PFN_vkDebugMarkerSetObjectNameEXT =

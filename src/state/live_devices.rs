@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, TryLockError, Weak};
 
 use arc_swap::ArcSwapOption;
 use ash::vk;
+use ash::vk::Handle as _;
 
 use super::device::Device;
 use crate::faults;
@@ -195,6 +196,16 @@ fn adopt(key: usize, parents: Arc<Device>) -> Arc<Device> {
 pub unsafe fn find(handle: vk::Device) -> Option<Found> {
     // SAFETY: `handle` is a live device, which the program does not destroy before the result is dropped.
     unsafe { find_within(&Uncancelled::begin(), handle) }
+}
+
+/// The device of a queue.
+///
+/// # Safety
+/// `queue` is one of a live device, which the program does not destroy before the result is dropped.
+pub unsafe fn find_of_queue(queue: vk::Queue) -> Option<Found> {
+    // SAFETY: a queue begins with the pointer to its device's dispatch table (contract 1.10), and the look-up reads
+    // nothing else of the object.
+    unsafe { find(vk::Device::from_raw(queue.as_raw())) }
 }
 
 /// [`find`] where the thread cannot be cancelled.

@@ -4,7 +4,7 @@
 //! - [`dispatch`] the next layer's commands
 //! - [`instance`] live instances, [`live_devices`] live devices, found by dispatch key; [`device`] one of them
 //! - [`identifiers`] the identities of a device's modules; [`known_objects`] what capture is told of its objects
-//! - [`first_command`] what begins with the first command on a device
+//! - [`first_command`] what begins with the first command on a device; [`frames`] what the program presents
 //! - [`parked`] pipelines that were finished before the program asks for them; [`plan`] which ones, in which order
 //! - [`objects`] live objects by handle; [`described`] modules, layouts, render passes and samplers, described when
 //!   they were created
@@ -44,6 +44,7 @@ pub mod dispatch;
 pub mod driver_hits;
 pub mod estimates;
 pub mod first_command;
+pub mod frames;
 mod identifiers;
 pub mod instance;
 mod known_objects;

@@ -47,6 +47,10 @@ pub(crate) enum Command {
     ///
     /// A pipeline is named by digits that only its key begins with, or by `latest`.
     Show(ShowArgs),
+    /// Write an HTML page about an application: its last runs, its slowest pipelines, and its stash over time
+    ///
+    /// The page is one file that needs no network. docs/report.md says what is on it.
+    Report(ReportArgs),
     /// Watch what running programs do: which pipeline is compiling now, and for how long
     ///
     /// Arrow keys choose a program, q ends it.
@@ -477,6 +481,22 @@ pub(crate) struct ShowArgs {
     pub(crate) spirv: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
+    pub(crate) json: bool,
+    /// Look into this folder instead of the user's stash
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+#[derive(Args)]
+pub(crate) struct ReportArgs {
+    /// The application's name, or the name of its folder in the stash; the one that was used last without it
+    #[arg(value_name = "NAME")]
+    pub(crate) application: Option<String>,
+    /// The file to create, which must not exist yet; `-` for standard output
+    #[arg(long, short, value_name = "FILE", required_unless_present = "json")]
+    pub(crate) output: Option<PathBuf>,
+    /// Print what is on the page as JSON with stable names (docs/report.md)
+    #[arg(long, conflicts_with = "output")]
     pub(crate) json: bool,
     /// Look into this folder instead of the user's stash
     #[arg(long, value_name = "DIR")]

@@ -6,7 +6,10 @@ use crate::cli::Cli;
 
 /// Each command is in one of these groups.
 const GROUPS: [(&str, &[&str]); 4] = [
-    ("Everyday", &["run", "install", "uninstall", "stats", "list", "show", "watch", "doctor", "config"]),
+    (
+        "Everyday",
+        &["run", "install", "uninstall", "stats", "list", "show", "watch", "report", "doctor", "config"],
+    ),
     ("Care", &["keep", "background", "cache", "prewarm", "verify", "prune", "clear", "gc", "quarantine"]),
     ("Sharing", &["export", "import", "base"]),
     ("For developers", &["bench", "inspect", "completions"]),

@@ -4,6 +4,7 @@
 //!
 //! - `run`, `bench`, `install` programs with the layer, and the manifests through which the loader finds it; `prewarm`,
 //!   `prewarm_worker` compiling ahead of programs, and the processes that do it
+//! - `report` a page about an application
 //! - `doctor` why programs run without the stash; `doctor_probe` the process that asks the loader and the drivers
 //! - `watch` what running programs do now; `stats`, `list`, `show`, `inspect`, `keep`, `background`, `cache`, `gc`,
 //!   `prune`, `quarantine`, `verify`, `export`, `import`, `base` the commands that read and change the stash; `manual`
@@ -52,6 +53,7 @@ mod prewarm_worker;
 mod prune;
 mod quarantine;
 mod regular;
+mod report;
 mod root;
 mod run;
 mod session_caches;
@@ -98,6 +100,7 @@ fn main() -> ExitCode {
         Command::Uninstall(args) => exit_code(install::uninstall(&args)),
         Command::Stats(args) => exit_code(stats::main(&args)),
         Command::List(args) => exit_code(list::main(&args)),
+        Command::Report(args) => exit_code(report::main(&args)),
         Command::Watch(args) => exit_code(watch::main(&args)),
         Command::Show(args) => exit_code(show::main(&args)),
         Command::Inspect(args) => exit_code(inspect::main(&args)),

@@ -10,10 +10,10 @@
 //! | `words` | names and numbers as they are printed |
 
 mod code;
-mod describe;
+pub(crate) mod describe;
 mod last_run;
 mod objects;
-mod pipelines;
+pub(crate) mod pipelines;
 mod words;
 
 use std::cmp::Reverse;
@@ -192,7 +192,7 @@ fn show(
     if args.last_run {
         last_run::tell(&mut out, of_last_run, &creations)?;
     }
-    for OnDevice { device, part, bytes, compile_ns } in &pipeline.devices {
+    for OnDevice { device, part, bytes, compile_ns, .. } in &pipeline.devices {
         let artifact = match bytes {
             Some(bytes) => format!("artifact of {}", size(*bytes)),
             None => "no artifact of its own".to_owned(),

@@ -22,6 +22,7 @@ mod manual;
 mod numbers;
 mod prune;
 mod quarantine;
+mod report;
 mod run;
 mod show;
 #[path = "../../../layer-tests/src/skip.rs"]

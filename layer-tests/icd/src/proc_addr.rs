@@ -76,6 +76,7 @@ fn on_device(name: &[u8]) -> Option<Command> {
         b"vkSetDebugUtilsObjectTagEXT" => device::set_tag,
         b"vkDebugMarkerSetObjectNameEXT" => device::set_marker_name,
         b"vkDebugMarkerSetObjectTagEXT" => device::set_marker_tag,
+        b"vkQueuePresentKHR" => device::present,
         b"vkDeviceWaitIdle" => device::wait_idle,
         b"vkCreateShaderModule" => simple::create_module,
         b"vkDestroyShaderModule" => simple::destroy_module,
@@ -209,6 +210,7 @@ unsafe extern "system" fn get_device_proc_addr(handle: vk::Device, name: *const 
         | b"vkGetPipelineExecutableStatisticsKHR"
         | b"vkGetPipelineExecutableInternalRepresentationsKHR" => "VK_KHR_pipeline_executable_properties",
         b"vkCreateRenderPass2KHR" => "VK_KHR_create_renderpass2",
+        b"vkQueuePresentKHR" => "VK_KHR_swapchain",
         _ => "",
     };
     if !needs.is_empty() && !device.extensions.contains(needs) {

@@ -17,14 +17,14 @@ use crate::part::read_only::ReadOnlyPart;
 use crate::part::tallies::Tallies;
 use crate::part::threads::{HelperThread, WriterThread};
 use crate::reports::model::{RunReport, StoreReport};
-use crate::reports::timeline::Creation;
+use crate::reports::timeline::Entry;
 use crate::segment::append::{Payload, RecordId};
 use crate::settings::ForProgram;
 
 /// The number of uses that may wait for the writer.
 const QUEUE_USES: usize = 4096;
-/// The number of creations that may wait for the writer, which puts them into the timeline.
-const QUEUE_CREATIONS: usize = 2048;
+/// The number of entries that may wait for the writer, which puts them into the timeline.
+const QUEUE_TIMELINE: usize = 2048;
 /// A thread that waits for a flush polls for this long before it sleeps.
 const AWAKE: Duration = Duration::from_micros(100);
 /// The helper repeats a failed task after this time. Each failure doubles the time, ...
@@ -152,7 +152,7 @@ pub(crate) struct Shared<P> {
     records: SegQueue<Pending<P>>,
     waiting_bytes: AtomicUsize,
     uses: OnceLock<ArrayQueue<Use<P>>>,
-    creations: SegQueue<Creation>,
+    timeline: SegQueue<Entry>,
     touched: AtomicBool,
     /// The writer is to seal the segments that it writes.
     seals: AtomicBool,
@@ -206,7 +206,7 @@ impl<P: Destination> Shared<P> {
             records: SegQueue::new(),
             waiting_bytes: AtomicUsize::new(0),
             uses: OnceLock::new(),
-            creations: SegQueue::new(),
+            timeline: SegQueue::new(),
             touched: AtomicBool::new(false),
             seals: AtomicBool::new(false),
             asked_for_help: AtomicBool::new(false),
@@ -563,18 +563,18 @@ impl<P: Destination> Shared<P> {
         self.uses.get()?.pop()
     }
 
-    /// Queues a creation for the timeline, which goes without those that the writer comes too late for. A
+    /// Queues an entry for the timeline, which goes without those that the writer comes too late for. A
     /// program that creates pipelines counts something, and so the writer comes.
-    pub(crate) fn push_creation(&self, creation: Creation) {
+    pub(crate) fn push_timeline(&self, entry: Entry) {
         // Of room for all at once, its first use would touch each page.
-        if self.is_open() && self.creations.len() < QUEUE_CREATIONS {
-            self.creations.push(creation);
+        if self.is_open() && self.timeline.len() < QUEUE_TIMELINE {
+            self.timeline.push(entry);
         }
     }
 
-    /// The next creation.
-    pub(crate) fn pop_creation(&self) -> Option<Creation> {
-        self.creations.pop()
+    /// The next entry for the timeline.
+    pub(crate) fn pop_timeline(&self) -> Option<Entry> {
+        self.timeline.pop()
     }
 
     /// The counters of the report have changed.

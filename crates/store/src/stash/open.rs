@@ -21,7 +21,7 @@ pub use crate::part::queue::END;
 use crate::part::queue::{Joined, WaitLimits};
 use crate::reports::model::{RunReport, StoreReport};
 use crate::reports::runs::RunName;
-use crate::reports::timeline::Creation;
+use crate::reports::timeline::Entry;
 use crate::settings::{BackgroundMode, CacheKinds};
 use crate::stash::background_mode;
 use crate::stash::own_report::Runs;
@@ -118,7 +118,7 @@ impl Stash {
         }
         let shared = Shared::new(waits);
         let portable = Part::open(&home, PartIdentity::Portable, &shared)?;
-        let runs = Arc::new(Runs { home: home.clone(), name: run, creations: Mutex::default() });
+        let runs = Arc::new(Runs { home: home.clone(), name: run, timeline: Mutex::default() });
         let start = Start::new(Arc::downgrade(&portable), runs.clone(), home.clone());
         // Set here only.
         let _ = shared.start.set(Box::new(move |shared| start.spawn(shared)));
@@ -185,10 +185,10 @@ impl Stash {
         let _ = self.shared.modules_of.set(modules_of);
     }
 
-    /// Notes the creation of a pipeline for the timeline of this run.
-    pub fn note_creation(&self, creation: Creation) {
+    /// Notes the creation of a pipeline, or a frame, for the timeline of this run.
+    pub fn note_timeline(&self, entry: impl Into<Entry>) {
         if !self.ignores_uses.load(Ordering::Relaxed) {
-            self.shared.push_creation(creation);
+            self.shared.push_timeline(entry.into());
         }
     }
 

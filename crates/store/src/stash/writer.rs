@@ -348,7 +348,7 @@ impl Writer {
                 self.write(&part, &items, overdue);
             }
         }
-        self.runs.take_creations(&self.shared);
+        self.runs.take_timeline(&self.shared);
         self.report_due |= wrote || noted;
         wrote || noted
     }

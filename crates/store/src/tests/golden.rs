@@ -12,7 +12,7 @@ use crate::format::sizes::{FIRST_RECORD, VERSION};
 use crate::format::table::Row;
 use crate::reports::model::{BypassReport, DeviceReport, RunReport, StoreReport};
 use crate::reports::runs;
-use crate::reports::timeline::{self, Creation, Step};
+use crate::reports::timeline::{self, Creation, Entry, Frame, Step};
 use crate::tests::timelines::timelines;
 use crate::tests::*;
 
@@ -84,14 +84,22 @@ fn creations() -> [Creation; 2] {
         result: 0,
         count: 2,
         steps: [step(0, 2, 2), step(2, 0, 690), none, none, none],
+        frame: 0,
     };
     let all = [step(0, 2, 1), step(1, 2, 300), step(2, 4, 700), step(3, 2, 250), step(4, 0, u32::MAX)];
     [served, Creation { key: [2; 16], tenths: u32::MAX, count: 5, steps: all, ..served }]
 }
 
+/// What a file of the second version has: frames, and creations in them.
+fn timeline_entries() -> [Entry; 3] {
+    let [served, other] = creations();
+    let frame = Frame { number: 8120, tenths: 2_120_000, unix_us: 1_700_000_000_000_002 };
+    [served.into(), frame.into(), Creation { frame: 8120, ..other }.into()]
+}
+
 fn timeline() -> Vec<u8> {
     let (root, folder) = timelines();
-    timeline::append(&folder, "one.vkl", &creations()).unwrap();
+    timeline::append(&folder, "one.vkl", &timeline_entries()).unwrap();
     fs::read(root.path().join("one.vkl")).unwrap()
 }
 
@@ -158,7 +166,7 @@ fn all() -> [(&'static str, Vec<u8>); 10] {
         ("found-v2.vks", found()),
         ("comparison-v2.vks", comparisons()),
         ("estimates-v2.vks", estimates()),
-        ("timeline-v1.vkl", timeline()),
+        ("timeline-v2.vkl", timeline()),
         ("report-v2.vkr", runs::encode(runs::REPORT_MAGIC, &report()).unwrap()),
     ]
 }
@@ -281,6 +289,13 @@ fn timelines_stay_readable() {
     fs::create_dir_all(&runs).unwrap();
     fs::copy(golden("timeline-v1.vkl"), runs.join("run-1.vkl")).unwrap();
     assert_eq!(timeline::last(root.path(), &app().folder), creations());
+    fs::copy(golden("timeline-v2.vkl"), runs.join("run-2.vkl")).unwrap();
+    let [second, first] = <[_; 2]>::try_from(timeline::all(root.path(), &app().folder)).unwrap();
+    assert_eq!((first.creations, first.frames), (creations().to_vec(), Vec::new()));
+    let entries =
+        second.creations.into_iter().map(Entry::from).chain(second.frames.into_iter().map(Entry::from));
+    let [served, frame, other] = timeline_entries();
+    assert_eq!(entries.collect::<Vec<_>>(), [served, other, frame]);
 }
 
 #[test]

@@ -36,7 +36,7 @@ fn what_a_run_creates_is_appended_and_read_until_the_file_is_full() {
     }
     assert_eq!(last(), all(0..40));
     // The latest that has any.
-    timeline::append(&folder, "run-3.vkl", &[]).unwrap();
+    timeline::append(&folder, "run-3.vkl", &all(0..0)).unwrap();
     fs::write(runs.join("run-4.vkl"), b"something else").unwrap();
     assert_eq!(last(), all(0..40));
     let most = MOST as u64;
@@ -86,6 +86,8 @@ fn damaged_entries_are_left_out_and_a_torn_one_is_overwritten() {
         fs::write(runs.join("run-1.vkl"), bytes).unwrap();
         assert!(last().len() < 3, "{at}");
     }
+    let damaged = timeline::all(root.path(), &app().folder);
+    assert!(damaged.iter().all(|run| run.is_unreadable || run.damaged > 0), "{damaged:?}");
     file(0, &[]).set_len(7).unwrap();
     assert_eq!(last(), []);
     timeline::append(&folder, "run-1.vkl", &all(8..9)).unwrap();

@@ -16,7 +16,7 @@ use super::words::{DIGITS, formats, spoken};
 use crate::names::stage_name;
 
 /// Writes the recipe, and the layout and the render pass that it names.
-pub(super) fn describe(portable: &Browser, recipe: &Recipe<'_>, out: &mut impl io::Write) -> io::Result<()> {
+pub(crate) fn describe(portable: &Browser, recipe: &Recipe<'_>, out: &mut impl io::Write) -> io::Result<()> {
     match &recipe.pipeline {
         Pipeline::Compute(compute) => {
             flags(out, compute.flags)?;

@@ -29,6 +29,8 @@ pub(super) struct Created {
     key: String,
     /// When the call began, in microseconds since 1970.
     unix_us: u64,
+    /// The frame in which it began, 0 for none.
+    frame: u32,
     /// What the call took.
     took_ns: u64,
     /// Why these sources were asked, in this order.
@@ -60,6 +62,7 @@ impl Created {
         Created {
             key: hex::encode(creation.key),
             unix_us: creation.unix_us,
+            frame: creation.frame,
             took_ns: nanos(creation.tenths),
             why: OrderReason::word(creation.reason),
             got: match creation.result {

@@ -16,15 +16,15 @@ use crate::units::counted;
 
 /// A pipeline that is stored.
 #[derive(Debug, Serialize)]
-pub(super) struct Listed {
+pub(crate) struct Listed {
     /// The key of its recipe, in hexadecimal digits.
-    pub(super) key: String,
+    pub(crate) key: String,
     /// The pipeline's class and stages, in words.
-    pub(super) what: String,
+    pub(crate) what: String,
     /// The newest noted use. Null: none is noted.
-    pub(super) last_use_unix_ms: Option<u64>,
+    pub(crate) last_use_unix_ms: Option<u64>,
     /// What devices have of it.
-    pub(super) devices: Vec<OnDevice>,
+    pub(crate) devices: Vec<OnDevice>,
 }
 
 impl Listed {
@@ -36,20 +36,23 @@ impl Listed {
 
 /// What a device has of a pipeline.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct OnDevice {
+pub(crate) struct OnDevice {
     /// The device's name, or its numbers where no run has told the name.
-    pub(super) device: String,
+    pub(crate) device: String,
     /// The name of the device part.
-    pub(super) part: String,
+    pub(crate) part: String,
     /// The size of the artifact. Null: another artifact has the same data, the driver had it, or its caches keep
     /// nothing.
-    pub(super) bytes: Option<u64>,
+    pub(crate) bytes: Option<u64>,
     /// What the compile took. Null where it is not known.
-    pub(super) compile_ns: Option<u64>,
+    pub(crate) compile_ns: Option<u64>,
+    /// It has an artifact, its own or one with equal data.
+    #[serde(skip)]
+    pub(crate) is_stored: bool,
 }
 
 /// The one that was used last comes first.
-pub(super) fn of(root: &Path, application: &ApplicationInfo, portable: &Browser) -> Vec<Listed> {
+pub(crate) fn of(root: &Path, application: &ApplicationInfo, portable: &Browser) -> Vec<Listed> {
     let uses = inspect::last_uses(root, &application.folder);
     let mut on_devices = on_devices(root, application);
     let mut listed: Vec<(_, Listed)> = Vec::new();
@@ -94,6 +97,7 @@ fn on_devices(root: &Path, application: &ApplicationInfo) -> HashMap<Key, Vec<On
                     .filter(|_| kind != Kind::Found)
                     .and_then(payload::cost)
                     .and_then(|cost| u64::try_from(cost.as_nanos()).ok()),
+                is_stored: matches!(kind, Kind::Artifact | Kind::Same),
             };
             let known = found.entry(*key).or_default();
             match known.iter_mut().find(|known| known.part == part.name) {
