@@ -148,7 +148,7 @@ fn a_page_has_the_runs_and_the_pipelines_and_refers_to_nothing_outside() {
         "<th scope=\"row\">Over 16 ms</th>",
         "<tr><th scope=\"row\">compile</th><td class=\"number\">12</td><td class=\"number\">100.0 %</td>",
         "graphics: vertex, fragment</th>",
-        "input assembly: TRIANGLE_LIST",
+        "input assembly: triangle list",
         "<noscript>",
         "tabindex=\"0\"",
         "was ready in the next run",
