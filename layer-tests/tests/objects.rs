@@ -325,6 +325,17 @@ fn a_program_runs_on_when_its_stash_is_deleted() {
 }
 
 #[test]
+fn a_level_of_the_log_that_is_none_is_named() {
+    on(Driver::Radv, |scenario, env| {
+        let outcome = run(scenario, &env.clone().var("VKSTASH_LOG", "loud"), &Work::default());
+        let lines = outcome.stderr.lines().filter(|line| line.contains("vkstash"));
+        let expected =
+            "vkstash: warn: VKSTASH_LOG=loud is none of off, error, warn, info, debug and trace: warn counts";
+        assert_eq!(lines.collect::<Vec<_>>(), [expected]);
+    });
+}
+
+#[test]
 fn an_ordinary_run_logs_nothing() {
     for shader in [Shader::Compute, Shader::RenderPass] {
         on(Driver::Radv, |scenario, env| {

@@ -9,7 +9,8 @@ use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 use crate::choice::{ChoiceError, choose};
 use crate::cli::BackgroundArgs;
 use crate::config::edit::{self, Change, EditError};
-use crate::in_force::{self, Source};
+use crate::config::problems::say_ignored;
+use crate::in_force::Source;
 use crate::output;
 use crate::root;
 use crate::units::plain;
@@ -57,7 +58,7 @@ pub(crate) fn main(args: &BackgroundArgs) -> Result<(), BackgroundError> {
         let (mode, source) = mode(&all, &own);
         lines.push(row(settings::BACKGROUND, mode.name(), source));
     }
-    in_force::say_ignored(&mut lines, &read);
+    say_ignored(&mut lines, &read);
     let mut text = lines.join("\n");
     text.push('\n');
     Ok(output::print(&text)?)

@@ -13,8 +13,8 @@ use rustix::io::Errno;
 
 use crate::cli::{BaseAction, BaseArgs, BaseBuildArgs, BaseChangeArgs, BaseListArgs};
 use crate::config::edit::{self, Change, EditError};
+use crate::config::problems::say_ignored;
 use crate::export::{ExportError, chosen_parts};
-use crate::in_force;
 use crate::output;
 use crate::root;
 use crate::units::{counted, plain, size};
@@ -87,7 +87,7 @@ fn list(args: &BaseListArgs) -> Result<(), BaseError> {
     if bases.is_empty() {
         lines.push("no bases are set".to_owned());
     }
-    in_force::say_ignored(&mut lines, &read);
+    say_ignored(&mut lines, &read);
     output::print(&(lines.join("\n") + "\n")).map_err(BaseError::Print)
 }
 

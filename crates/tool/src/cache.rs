@@ -15,7 +15,8 @@ use crate::choice::{ChoiceError, choose};
 use crate::cli::{CacheAction, CacheArgs};
 use crate::config;
 use crate::config::edit::{self, Application, Change, EditError};
-use crate::in_force::{self, Source};
+use crate::config::problems::say_ignored;
+use crate::in_force::Source;
 use crate::output::{self, Printer};
 use crate::root;
 use crate::units::{counted, plain, size};
@@ -120,7 +121,7 @@ fn show(
             describe(&mut lines, name, in_force(&all, &own));
         }
     }
-    in_force::say_ignored(&mut lines, &read);
+    say_ignored(&mut lines, &read);
     Ok(output::print(&(lines.join("\n") + "\n"))?)
 }
 

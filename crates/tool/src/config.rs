@@ -3,9 +3,11 @@
 //! | file | what it knows |
 //! |---|---|
 //! | `edit` | changing a file so that the rest of it stays |
+//! | `problems` | what is wrong in a file, and what was meant |
 //! | `takeover` | settings files of the first versions |
 
 pub(crate) mod edit;
+pub(crate) mod problems;
 pub(crate) mod takeover;
 
 use std::io;
@@ -15,7 +17,6 @@ use serde::Serialize;
 use vkstash_model::variables::{self, Background};
 use vkstash_store::bounds::Limits;
 use vkstash_store::format::refusal::OpenError;
-use vkstash_store::settings::file::{Complaint, Wrong};
 use vkstash_store::settings::places::Configuration;
 use vkstash_store::settings::{
     self, APPLICATION_NAMES, BACKGROUND, BASES, BackgroundMode, CacheKinds, DEVELOPER_MODE, NAMES, Settings,
@@ -32,6 +33,7 @@ use crate::term::style::Style;
 use crate::term::table::{Column, Table};
 use crate::units::{counted, plain};
 use edit::{Application, Change, EditError};
+use problems::{problems, suggestion};
 
 const COLUMNS: [Column; 3] =
     [Column::words("setting", 3), Column::words("value", 2), Column::words("from", 1)];
@@ -108,13 +110,6 @@ fn known(name: &str) -> Result<&'static str, ConfigError> {
     Ok(known.ok_or_else(unknown)?)
 }
 
-/// What a name that is none may have meant: `, but `limit` is`; empty if nothing is like it.
-pub(crate) fn suggestion(name: &str) -> String {
-    let likeness = |known: &&str| strsim::jaro_winkler(name, known);
-    let best = NAMES.into_iter().max_by(|one, other| likeness(one).total_cmp(&likeness(other)));
-    best.filter(|best| likeness(best) > 0.8).map_or_else(String::new, |best| format!(", but `{best}` is"))
-}
-
 fn change_and_say(args: &ConfigArgs, root: &Path, changes: &[Change]) -> Result<(), ConfigError> {
     let found = list_applications(root)?;
     let path = edit::target(args.dir.as_deref())?;
@@ -173,23 +168,6 @@ fn show(args: &ConfigArgs, root: &Path) -> Result<(), ConfigError> {
 fn files(root: &Path) -> Vec<String> {
     let of_root = root.join(settings::places::FILE);
     variables::configs().iter().chain([&of_root]).map(|path| plain(&path.to_string_lossy())).collect()
-}
-
-/// What is wrong with the files, with a suggestion where a name is none.
-pub(crate) fn problems(read: &Configuration) -> Vec<String> {
-    let mut problems = Vec::new();
-    for file in read.files() {
-        let path = file.path.display();
-        problems.extend(file.refused.iter().map(|reason| plain(&format!("{path}: {reason}"))));
-        for Complaint { line, what } in &file.config.complaints {
-            let suggestion = match what {
-                Wrong::Name(name) => suggestion(name),
-                _ => String::new(),
-            };
-            problems.push(plain(&format!("{path}: line {line}: {what}{suggestion}")));
-        }
-    }
-    problems
 }
 
 /// The value of a setting, for all applications or for the one with this folder, and where it comes from.

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use vkstash_exchange::export::{self, Exported};
 use vkstash_store::format::refusal::OpenError;
+use vkstash_store::maintenance::verify;
 use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 
 use crate::choice::{ChoiceError, choose};
 use crate::cli::ExportArgs;
-use crate::in_force;
 use crate::new_file::NewFile;
 use crate::output::{self, StandardOutput};
 use crate::root;
@@ -56,8 +56,28 @@ pub(crate) fn main(args: &ExportArgs) -> Result<(), ExportError> {
     let file = NewFile::create(&args.file).map_err(not_created)?;
     let Exported { files, bytes } = export::export(&root, &parts, BufWriter::new(&file))?;
     file.finish().map_err(not_created)?;
+    say_damage(&root, &parts)?;
     let (files, size) = (counted(files, "file"), size(bytes));
     output::print(&format!("{files} with {size} exported to {}\n", args.file.display()))?;
+    Ok(())
+}
+
+/// Says how many of the exported files are not whole. They are exported as they are: whoever imports them takes what is
+/// whole.
+fn say_damage(root: &Path, parts: &[(String, String)]) -> Result<(), ExportError> {
+    let mut bad = 0;
+    // Those of an application follow each other.
+    for of_application in parts.chunk_by(|(one, _), (other, _)| one == other) {
+        let application = Some(of_application[0].0.as_str());
+        let request = verify::Request { application, contents: None, repair: false };
+        let found = verify::verify(root, &request, &mut |_, _| {})?;
+        let is_exported = |file: &&verify::BadFile| of_application.iter().any(|(_, part)| *part == file.part);
+        bad += found.bad.iter().filter(is_exported).count() as u64;
+    }
+    if bad > 0 {
+        let (files, are) = (counted(bad, "file"), if bad == 1 { "is" } else { "are" });
+        output::eprint_line(&format!("{files} of these {are} not whole: `vkstash verify` says which"));
+    }
     Ok(())
 }
 
@@ -73,12 +93,6 @@ pub(crate) fn chosen_parts(
     } else {
         applications.iter().map(|name| choose(&found, name, root)).collect::<Result<_, _>>()?
     };
-    let damaged = in_force::sum(chosen.iter().flat_map(|info| &info.parts).map(|part| part.damaged));
-    if damaged > 0 {
-        let places = counted(damaged, "damaged place");
-        let what = "are copied as they are; `vkstash verify --repair` writes those files again without them";
-        output::eprint_line(&format!("{places} in these files {what}"));
-    }
     let parts = parts(&chosen, portable);
     if parts.is_empty() { Err(ExportError::Nothing) } else { Ok(parts) }
 }

@@ -6,11 +6,9 @@ use std::path::Path;
 use vkstash_model::variables::Background;
 use vkstash_store::bounds::{Limits, ModulePolicy};
 use vkstash_store::format::record::Kind;
-use vkstash_store::settings::places::Configuration;
 use vkstash_store::settings::{BackgroundMode, Settings};
 use vkstash_store::stash::inspect::ApplicationInfo;
 
-use crate::config;
 use crate::tally::grow;
 use crate::units::size;
 
@@ -41,11 +39,6 @@ impl Source {
             Source::Application => "set for this application",
         }
     }
-}
-
-/// Adds a line for each line of the configuration files that is ignored.
-pub(crate) fn say_ignored(lines: &mut Vec<String>, read: &Configuration) {
-    lines.extend(config::problems(read).into_iter().map(|what| format!("ignored: {what}")));
 }
 
 /// The limits of a root. A file system of unknown size gets the largest free-space floor.

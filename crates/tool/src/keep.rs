@@ -13,6 +13,7 @@ use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 use crate::choice::{ChoiceError, choose};
 use crate::cli::KeepArgs;
 use crate::config::edit::{self, Change, EditError};
+use crate::config::problems::say_ignored;
 use crate::confirm::{Confirmed, confirm};
 use crate::in_force::{self, Source};
 use crate::output;
@@ -53,7 +54,7 @@ pub(crate) fn main(args: &KeepArgs) -> Result<(), KeepError> {
     for info in chosen.map_or(&applications[..], std::slice::from_ref) {
         describe_application(&mut lines, &read, info);
     }
-    in_force::say_ignored(&mut lines, &read);
+    say_ignored(&mut lines, &read);
     let mut text = lines.join("\n");
     text.push('\n');
     Ok(output::print(&text)?)

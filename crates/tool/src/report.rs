@@ -6,6 +6,7 @@
 //! | `timelines` | the timelines of the last runs |
 //! | `model` | what is on the page, as JSON has it |
 //! | `page` | the page |
+//! | `pieces` | numbers, tables, titles and links of the page |
 //! | `sections`, `charts` | its tables, and pictures that need no script |
 //! | `escape` | text from outside in HTML and in scripts |
 
@@ -14,6 +15,7 @@ mod collect;
 mod escape;
 mod model;
 mod page;
+mod pieces;
 mod sections;
 mod timelines;
 

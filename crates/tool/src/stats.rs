@@ -13,6 +13,7 @@ mod store;
 mod summary;
 mod text;
 mod updated;
+mod view;
 
 use std::io;
 
@@ -23,7 +24,7 @@ use crate::term::{screen, time};
 
 use collect::CollectError;
 use model::Selection;
-use text::View;
+use view::View;
 
 /// Why there is nothing to show.
 #[derive(Debug, thiserror::Error)]

@@ -152,3 +152,12 @@ fn run_tells_drivers_to_keep_nothing_if_their_caches_are_disabled() {
     lines(&sandbox, &dir, &["enable", "driver-managed"]);
     assert_eq!(says(), "");
 }
+
+#[test]
+fn clearing_sessions_says_that_there_are_none() {
+    let sandbox = Sandbox::new();
+    let dir = sandbox.path("stash");
+    filled(&dir);
+    let said = lines(&sandbox, &dir, &["clear", "sessions"]);
+    assert_eq!(said, ["cleared: 0 session caches, because there are none in the stash"]);
+}

@@ -291,3 +291,19 @@ fn a_full_disk_leaves_no_partial_archive() {
     assert!(one_error_line(&failed).contains("cannot export game-"), "{failed:?}");
     assert!(!file.exists());
 }
+
+#[test]
+fn an_export_of_damaged_files_says_so() {
+    let sandbox = Sandbox::new();
+    let (from, file) = (sandbox.path("from"), sandbox.path("game.tar"));
+    fill(&from, "game");
+    let part = from.join(app("game").folder).join("portable");
+    let segment = fs::read_dir(part).unwrap().next().unwrap().unwrap().path();
+    let mut bytes = fs::read(&segment).unwrap();
+    bytes[1200..1207].copy_from_slice(b"damaged");
+    fs::write(&segment, bytes).unwrap();
+    let exported = vkstash(&sandbox, &["export", file.to_str().unwrap()], &from);
+    assert!(exported.status.success() && file.exists(), "{exported:?}");
+    let said = "vkstash: 1 file of these is not whole: `vkstash verify` says which\n";
+    assert_eq!(text(&exported.stderr), said);
+}

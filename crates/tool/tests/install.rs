@@ -42,6 +42,8 @@ fn both_manifests_are_installed_and_removed() {
     assert!(removed.status.success());
     assert_eq!(text(&removed.stdout).lines().count(), 4, "the header and the file for pkg-config, too");
     assert!(manifests(&vulkan).is_empty());
+    let left = fs::read_dir(sandbox.home().join(".local/share")).unwrap().count();
+    assert_eq!(left, 0, "no empty folder is left");
     let again = output(sandbox.tool().arg("uninstall"));
     assert!(again.status.success() && text(&again.stdout).contains("not installed"));
 }

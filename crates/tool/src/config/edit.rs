@@ -19,7 +19,7 @@ use vkstash_store::settings::{
 
 use vkstash_store::stash::inspect::ApplicationInfo;
 
-use super::suggestion;
+use super::problems::suggestion;
 use crate::units::plain;
 
 /// How long a change waits for one that another process makes.

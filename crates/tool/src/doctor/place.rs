@@ -7,9 +7,10 @@ use vkstash_store::settings::{self, CacheKinds, Settings};
 use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 
 use super::finding::Finding;
+use crate::config::problems::problems;
+use crate::in_force;
 use crate::root;
 use crate::units::{counted, size};
-use crate::{config, in_force};
 
 pub(super) fn examine(dir: Option<&Path>, findings: &mut Vec<Finding>) {
     let Some(root) = root::root(dir) else {
@@ -48,7 +49,7 @@ fn examine_rights(root: &Path, findings: &mut Vec<Finding>) {
 /// What the settings disable, and lines that are no settings. Returns the settings for all applications.
 fn examine_settings(root: &Path, applications: &[ApplicationInfo], findings: &mut Vec<Finding>) -> Settings {
     let read = settings::read(root);
-    findings.extend(config::problems(&read).iter().map(|line| {
+    findings.extend(problems(&read).iter().map(|line| {
         Finding::note(format!("ignored: {line}"), "correct the line; `vkstash config` shows what is in force")
     }));
     let all = read.all();

@@ -4,8 +4,7 @@ use std::fmt::Write as _;
 
 use super::escape::text;
 use super::model::{Report, RunSummary};
-use super::page::number;
-use super::sections::table;
+use super::pieces::{number, table};
 use crate::term::time::{moment, span};
 use crate::units::size;
 

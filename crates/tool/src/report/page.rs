@@ -1,21 +1,18 @@
 //! The page: one HTML file. Its policy allows its own style and script, which have digests, and nothing else.
 
-use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use serde::Serialize;
 
 use super::escape::{self, text};
 use super::model::{Mark, Report, RunTimeline, SOURCES};
+use super::pieces::{Anchors, number, title};
 use super::{charts, sections};
 use crate::term::time::moment;
 use crate::units::{counted, size};
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("timeline.js");
-/// Digits of a key in the page, and in the anchor of its pipeline.
-pub(super) const DIGITS: usize = 12;
-
 /// What the script draws.
 #[derive(Serialize)]
 struct Picture<'a> {
@@ -31,39 +28,6 @@ struct PictureOfRun<'a> {
     bins: &'a [super::model::Bin],
     /// Begin and length in microseconds, and the number.
     frames: Vec<(u64, u64, u32)>,
-}
-
-/// The pipelines that have a row of their own, by the first digits of their keys.
-pub(super) struct Anchors(HashSet<String>);
-
-impl Anchors {
-    fn of(report: &Report) -> Anchors {
-        Anchors(report.slowest.iter().map(|pipeline| pipeline.key[..DIGITS].to_owned()).collect())
-    }
-
-    /// A pipeline's first digits, as a link where the page describes it.
-    pub(super) fn link(&self, key: &str) -> String {
-        let digits = key.get(..DIGITS).unwrap_or(key);
-        let shown = &digits[..digits.len().min(8)];
-        if self.0.contains(digits) {
-            format!("<a href=\"#p-{digits}\"><code>{shown}</code></a>")
-        } else {
-            format!("<code>{}</code>", text(shown))
-        }
-    }
-}
-
-/// `12,345`.
-pub(super) fn number(number: u64) -> String {
-    let digits = number.to_string();
-    let mut shown = String::with_capacity(digits.len() + digits.len() / 3);
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place) % 3 == 0 {
-            shown.push(',');
-        }
-        shown.push(digit);
-    }
-    shown
 }
 
 /// The whole page.
@@ -169,13 +133,6 @@ fn timeline(report: &Report) -> String {
              right arrow move, + and \u{2212} zoom, 0 shows all, up and down arrow read the creations one after \
              the other. The lists below have the longest calls as text.</p>\n</figcaption>\n</figure>\n";
     html + "</section>\n"
-}
-
-/// `2026-11-21 05:10, 1,234 creations`.
-pub(super) fn title(run: &RunTimeline) -> String {
-    let started = run.started_unix_ms.unwrap_or(run.first_unix_us / 1000);
-    let things = if run.creations == 1 { "creation" } else { "creations" };
-    format!("{}, {} {things}", moment(started), number(run.creations))
 }
 
 fn script(report: &Report) -> Result<String, serde_json::Error> {

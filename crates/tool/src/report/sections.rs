@@ -4,20 +4,9 @@ use std::fmt::Write as _;
 
 use super::escape::text;
 use super::model::{LongCall, Report, RunTimeline, SlowFrame, SlowPipeline};
-use super::page::{Anchors, DIGITS, number, title};
+use super::pieces::{Anchors, DIGITS, number, table, title};
 use crate::term::time::span;
 use crate::units::size;
-
-/// A table: its caption, and the names of its columns, of which those with numbers are aligned to the right.
-pub(super) fn table(caption: &str, columns: &[(&str, bool)], rows: &str) -> String {
-    let mut html = format!("<table>\n<caption>{caption}</caption>\n<thead><tr>");
-    for (name, is_number) in columns {
-        let class = if *is_number { " class=\"number\"" } else { "" };
-        let _ = write!(html, "<th scope=\"col\"{class}>{name}</th>");
-    }
-    let _ = write!(html, "</tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n");
-    html
-}
 
 fn cell(value: &str) -> String {
     format!("<td class=\"number\">{}</td>", text(value))

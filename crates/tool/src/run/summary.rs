@@ -12,8 +12,9 @@ use vkstash_store::settings::{self, Settings};
 
 use crate::in_force;
 use crate::names;
+use crate::savings::saved;
 use crate::tally::Tally;
-use crate::units::{counted, plain, saved};
+use crate::units::{counted, plain};
 use crate::unready;
 
 /// Number of reasons for bypasses that are named, the most frequent first.

@@ -1,13 +1,19 @@
 //! What wants attention in an application's statistics, in words.
 
 use vkstash_model::counters::Count;
-use vkstash_store::settings::CacheKinds;
+use vkstash_store::settings::{BackgroundMode, CacheKinds};
 
-use super::collect::InForce;
 use super::model::{Application, Store, Work};
 use super::updated::{self, Update};
 use crate::units::counted;
 use crate::{in_force, names, unready};
+
+/// What the settings say that an application may do.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct InForce {
+    pub(super) background: BackgroundMode,
+    pub(super) disabled: CacheKinds,
+}
 
 /// The most important first. They tell of the last run where its report is there, or else of all runs.
 pub(super) fn of(application: &Application, in_force: InForce) -> Vec<String> {

@@ -7,18 +7,20 @@ use vkstash_store::format::refusal::OpenError;
 use vkstash_store::reports::model::{DeviceReport, RunReport};
 use vkstash_store::reports::totals::{self, Separate, Totals};
 use vkstash_store::settings;
-use vkstash_store::settings::{BackgroundMode, CacheKinds, Settings};
+use vkstash_store::settings::Settings;
 use vkstash_store::stash::inspect;
 use vkstash_store::stash::inspect::{ApplicationInfo, PartInfo};
 
+use super::attention::InForce;
 use super::model::{
     Application, Benefit, BoundTo, Bypass, Device, Keep, KeepAll, LastRun, Part, RefusedFile, SCHEMA,
     Selection, Sessions, Stash, Store, Unreadable, Work,
 };
 use super::{attention, remark};
 use crate::choice::{ChoiceError, choose};
+use crate::config::problems::problems;
 use crate::tally::Tally;
-use crate::{config, driver_limits, in_force, names, session_caches};
+use crate::{driver_limits, in_force, names, session_caches};
 
 /// Why there are no statistics.
 #[derive(Debug, thiserror::Error)]
@@ -38,13 +40,6 @@ pub(crate) fn collect(root: &Path, name: Option<&str>, selection: Selection) -> 
         stash.applications.retain(|application| application.folder == folder);
     }
     Ok(stash)
-}
-
-/// What the settings say that an application may do.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct InForce {
-    pub(super) background: BackgroundMode,
-    pub(super) disabled: CacheKinds,
 }
 
 fn shown(root: &Path, found: Vec<ApplicationInfo>, selection: Selection) -> Stash {
@@ -81,7 +76,7 @@ fn shown(root: &Path, found: Vec<ApplicationInfo>, selection: Selection) -> Stas
             free_space_bytes: limits.free_space_floor,
             missing_space_bytes: missing_space(root, limits.free_space_floor),
             device_age_ms: Some(limits.device_age).filter(|&age| age != u64::MAX),
-            ignored_settings: config::problems(&read),
+            ignored_settings: problems(&read),
             driver_limits: driver_limits::planned(),
         },
         selection,

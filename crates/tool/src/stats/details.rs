@@ -5,7 +5,8 @@ use vkstash_model::counters::Count;
 use super::model::{Application, Device};
 use super::summary::figures;
 use crate::in_force;
-use crate::units::{counted, plain, saved, size};
+use crate::savings::saved;
+use crate::units::{counted, plain, size};
 
 pub(super) fn describe(lines: &mut Vec<String>, application: &Application) {
     if application.runs > 1 {

@@ -4,7 +4,7 @@ use vkstash_model::counters::{Class, Count, Unit};
 
 use super::details::title;
 use super::model::{Application, Keep, Work};
-use super::text::View;
+use super::view::View;
 use super::{parts, store};
 use crate::names;
 use crate::term::time::{age, moment, span};

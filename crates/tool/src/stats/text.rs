@@ -2,6 +2,7 @@
 
 use super::model::{Application, Selection, Stash};
 use super::summary::{attention, summary};
+use super::view::View;
 use super::{details, full};
 use crate::driver_limits::DriverLimit;
 use crate::in_force;
@@ -12,22 +13,6 @@ use crate::units::{counted, plain, size};
 const MOST_LISTED: usize = 10;
 /// Further lines of a text are indented by so much.
 const HANGING: usize = 4;
-
-/// How much is shown.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct View {
-    /// An application was named.
-    pub(super) is_named: bool,
-    /// All applications are listed.
-    pub(super) all: bool,
-    /// 0, 1 or 2.
-    pub(super) verbosity: u8,
-    /// Counters that are 0, too.
-    pub(super) zero: bool,
-    pub(super) now_unix_ms: u64,
-    /// The columns of the terminal; None: no terminal.
-    pub(super) width: Option<u16>,
-}
 
 /// The whole report.
 pub(super) fn of(stash: &Stash, view: View) -> String {
