@@ -1,5 +1,7 @@
 //! Frames: what a program presents tells in which frame its pipelines were created.
 
+use std::time::Instant;
+
 use ash::vk;
 use serde_json::{Value, json};
 use vkstash_layer_tests::child::scenario;
@@ -70,5 +72,37 @@ fn creations_know_their_frames_and_slow_frames_are_noted() {
         let timeline = last_timeline(&env);
         assert!(timeline.creations.iter().all(|creation| creation.frame == 0), "{timeline:?}");
         assert!(timeline.creations.len() == 1 && timeline.frames.is_empty(), "{timeline:?}");
+    });
+}
+
+/// Nanoseconds that a presentation takes.
+fn presents_often(_: &Value) -> Value {
+    const TIMES: u32 = 200_000;
+    let device = device(vec![ash::khr::swapchain::NAME]);
+    let present = present_command(&device).unwrap();
+    // SAFETY: the device was created with this queue.
+    let queue = unsafe { device.raw.get_device_queue(0, 0) };
+    let began = Instant::now();
+    for _ in 0..TIMES {
+        // SAFETY: a live queue; the driver of this test wants no swapchain.
+        let _ = unsafe { present(queue, &vk::PresentInfoKHR::default()) };
+    }
+    json!(began.elapsed().as_nanos() as f64 / f64::from(TIMES))
+}
+
+/// Prints what a presentation takes with the layer and without, in turns; for an optimised build
+/// (`cargo test --release -p vkstash-layer-tests --test layer what_presenting_costs -- --ignored --nocapture`).
+#[test]
+#[ignore = "prints figures"]
+fn what_presenting_costs() {
+    scenario(&[("presents often", presents_often)], |scenario| {
+        let Some(env) = scenario.on(Driver::Test(json!({ "extensions": ["VK_KHR_swapchain"] }))) else {
+            return;
+        };
+        let nanos = |env: &Env| scenario.run_ok::<f64>("presents often", env, &json!(null)).value;
+        for _ in 0..7 {
+            let (with, without) = (nanos(&env), nanos(&env.clone().without_layer()));
+            println!("{with:.0} ns with the layer, {without:.0} ns without");
+        }
     });
 }
