@@ -2,7 +2,7 @@
 
 use std::mem;
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 use ash::vk;
 
@@ -42,19 +42,28 @@ pub unsafe extern "system" fn get2(
     guard("vkGetDeviceQueue2", || device.first_command.note(), || ());
 }
 
-/// The next layer's vkQueuePresentKHR of the last device that was given the hook: a look-up that fails costs the
-/// program no picture.
-static LAST_PRESENT: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
+/// The next layer's vkQueuePresentKHR, as long as all devices that were given the hook have the same one: then a
+/// look-up that fails costs the program no picture.
+static ONLY_PRESENT: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
+/// Devices have different ones.
+static HAS_SEVERAL: AtomicBool = AtomicBool::new(false);
 
 /// The hook of vkQueuePresentKHR is given out for this device.
 pub fn gives_present(device: &Device) {
     if let Some(next) = device.table.queue_present {
-        LAST_PRESENT.store(next as *mut (), Ordering::Release);
+        let next = next as *mut ();
+        let known = ONLY_PRESENT.compare_exchange(ptr::null_mut(), next, Ordering::AcqRel, Ordering::Acquire);
+        if known.is_err_and(|known| known != next) {
+            HAS_SEVERAL.store(true, Ordering::Release);
+        }
     }
 }
 
-fn last_present() -> Option<vk::PFN_vkQueuePresentKHR> {
-    let next = LAST_PRESENT.load(Ordering::Acquire);
+fn only_present() -> Option<vk::PFN_vkQueuePresentKHR> {
+    if HAS_SEVERAL.load(Ordering::Acquire) {
+        return None;
+    }
+    let next = ONLY_PRESENT.load(Ordering::Acquire);
     // SAFETY: what is not NULL came from a pointer of this type in `gives_present`.
     (!next.is_null()).then(|| unsafe { mem::transmute::<*mut (), vk::PFN_vkQueuePresentKHR>(next) })
 }
@@ -64,7 +73,7 @@ pub unsafe extern "system" fn present(queue: vk::Queue, info: *const vk::Present
     // SAFETY: the program passes a queue of a live device, and destroys that only after this command has returned.
     let device = unsafe { live_devices::find_of_queue(queue) };
     let next = device.as_ref().and_then(|device| device.table.queue_present);
-    let Some(next) = next.or_else(last_present) else {
+    let Some(next) = next.or_else(only_present) else {
         return vk::Result::ERROR_OUT_OF_HOST_MEMORY;
     };
     let frame = device.as_ref().and_then(|device| device.frames.present());

@@ -16,7 +16,7 @@
 //!   layer library that belongs to this tool; `output` printing; `confirm` asking
 //! - `term` what people see on a terminal; `help` the groups of commands; `savings` time that was saved, in words
 //! - `names` Vulkan's names; `tally` sums of counters; `unready` why pipelines were not ready; `units` numbers for
-//!   people; `signals`, `start` signals and streams of the command that runs; `new_file`, `regular`, `root`, `elf`,
+//!   people; `signals`, `pending_signals`, `start` signals and streams of the command that runs; `new_file`, `regular`, `root`, `elf`,
 //!   `cli` files, folders, libraries, the command line
 
 mod background;
@@ -49,6 +49,7 @@ mod manual;
 mod names;
 mod new_file;
 mod output;
+mod pending_signals;
 mod prewarm;
 mod prewarm_worker;
 mod prune;

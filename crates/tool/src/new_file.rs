@@ -4,13 +4,14 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
+
+use crate::pending_signals::PendingSignals;
 
 /// Prefix of temporary names, where a file needs one while it is written; process id and time follow.
 const PREFIX: &str = ".vkstash-export-";
@@ -26,8 +27,7 @@ pub(crate) struct NewFile {
 /// The temporary name, and the blocked signals, which would otherwise leave the file there.
 struct TemporaryName {
     path: PathBuf,
-    blocked: libc::sigset_t,
-    mask_before: libc::sigset_t,
+    signals: PendingSignals,
 }
 
 impl NewFile {
@@ -53,10 +53,10 @@ impl NewFile {
 
     fn create_with_name(path: &Path) -> io::Result<NewFile> {
         remove_stale(folder(path));
-        let (blocked, mask_before) = block_signals()?;
+        let signals = PendingSignals::block();
         let nanos = std::time::UNIX_EPOCH.elapsed().map_or(0, |time| time.as_nanos());
         let name = format!("{PREFIX}{}-{nanos}", std::process::id());
-        let temporary = TemporaryName { path: folder(path).join(name), blocked, mask_before };
+        let temporary = TemporaryName { path: folder(path).join(name), signals };
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary.path)?;
         // A locked file is not stale. On file systems without locks no file is ever removed as stale.
         let _ = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive);
@@ -88,7 +88,7 @@ impl NewFile {
 
 impl Write for &NewFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.temporary.as_ref().is_some_and(TemporaryName::is_interrupted) {
+        if self.temporary.as_ref().is_some_and(|name| name.signals.have_come()) {
             return Err(io::Error::other("interrupted"));
         }
         (&self.file).write(bytes)
@@ -99,46 +99,10 @@ impl Write for &NewFile {
     }
 }
 
-impl TemporaryName {
-    fn is_interrupted(&self) -> bool {
-        let mut pending = MaybeUninit::uninit();
-        // SAFETY: sigpending fills the set in where it succeeds, and only then is it read; the numbers are valid.
-        unsafe {
-            libc::sigpending(pending.as_mut_ptr()) == 0
-                && ENDING.iter().any(|&signal| {
-                    libc::sigismember(pending.as_ptr(), signal) == 1
-                        && libc::sigismember(&self.blocked, signal) == 1
-                })
-        }
-    }
-}
-
 impl Drop for TemporaryName {
     fn drop(&mut self) {
-        // Fails if the file has its name by now.
+        // Fails if the file has its name by now. Signals that were sent meanwhile are delivered after this.
         let _ = std::fs::remove_file(&self.path);
-        // SAFETY: the mask came from sigprocmask. Signals that were sent meanwhile are delivered now.
-        unsafe { libc::sigprocmask(libc::SIG_SETMASK, &self.mask_before, std::ptr::null_mut()) };
-    }
-}
-
-/// The signals by which a person or the system ends a program, and which can be blocked.
-const ENDING: [libc::c_int; 4] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM];
-
-/// Blocks those signals; gives the set and the previous mask.
-fn block_signals() -> io::Result<(libc::sigset_t, libc::sigset_t)> {
-    let (mut blocked, mut before) = (MaybeUninit::uninit(), MaybeUninit::uninit());
-    // SAFETY: both sets are initialised by the calls before they are read; the numbers are valid, so that only
-    // sigprocmask can fail, which is checked.
-    unsafe {
-        libc::sigemptyset(blocked.as_mut_ptr());
-        for signal in ENDING {
-            libc::sigaddset(blocked.as_mut_ptr(), signal);
-        }
-        if libc::sigprocmask(libc::SIG_BLOCK, blocked.as_ptr(), before.as_mut_ptr()) != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        Ok((blocked.assume_init(), before.assume_init()))
     }
 }
 

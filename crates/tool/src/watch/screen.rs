@@ -1,10 +1,8 @@
 //! The terminal while programs are watched: keys, signals, and its state before, which it has again at any end.
 
 use std::io::{self, IsTerminal as _};
-use std::mem::MaybeUninit;
 use std::time::{Duration, Instant};
 
-use libc::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, c_int, sigset_t};
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
@@ -12,6 +10,7 @@ use super::WatchError;
 use super::draw::draw;
 use super::find::Finder;
 use super::view::View;
+use crate::pending_signals::PendingSignals;
 use crate::term::time;
 
 /// Time between two pictures.
@@ -20,9 +19,6 @@ const REFRESH: Duration = Duration::from_millis(250);
 const LOOK: Duration = Duration::from_secs(1);
 /// Rows of a page.
 const PAGE: isize = 10;
-
-/// Signals that end the command, once the terminal is as it was.
-const ENDING: [c_int; 4] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
 
 /// Shows programs until the user has seen enough.
 pub(super) fn run() -> Result<(), WatchError> {
@@ -56,7 +52,7 @@ fn watch(terminal: &mut DefaultTerminal, finder: &mut Finder, signals: &PendingS
         view.update(finder.programs(time::monotonic()), now);
         terminal.draw(|frame| draw(frame, &view))?;
         loop {
-            if signals.has_come() {
+            if signals.have_come() {
                 return Ok(());
             }
             let left = REFRESH.saturating_sub(now.elapsed());
@@ -96,47 +92,6 @@ fn action(key: KeyEvent) -> Action {
         KeyCode::Home => Action::Go(isize::MIN),
         KeyCode::End => Action::Go(isize::MAX),
         _ => Action::Nothing,
-    }
-}
-
-/// The signals that would end this process, until this is dropped: then they do.
-struct PendingSignals {
-    blocked: sigset_t,
-    before: sigset_t,
-}
-
-impl PendingSignals {
-    fn block() -> PendingSignals {
-        let (mut blocked, mut before) = (MaybeUninit::uninit(), MaybeUninit::uninit());
-        // SAFETY: sigemptyset initialises the first set, and pthread_sigmask, which cannot fail with these arguments,
-        // the second; both are on this stack.
-        unsafe {
-            libc::sigemptyset(blocked.as_mut_ptr());
-            for signal in ENDING {
-                libc::sigaddset(blocked.as_mut_ptr(), signal);
-            }
-            libc::pthread_sigmask(libc::SIG_BLOCK, blocked.as_ptr(), before.as_mut_ptr());
-            PendingSignals { blocked: blocked.assume_init(), before: before.assume_init() }
-        }
-    }
-
-    fn has_come(&self) -> bool {
-        let mut pending = MaybeUninit::uninit();
-        // SAFETY: sigpending initialises the set where it succeeds, and only then it is read; the numbers are valid.
-        unsafe {
-            libc::sigpending(pending.as_mut_ptr()) == 0
-                && ENDING.iter().any(|&signal| {
-                    libc::sigismember(pending.as_ptr(), signal) == 1
-                        && libc::sigismember(&self.blocked, signal) == 1
-                })
-        }
-    }
-}
-
-impl Drop for PendingSignals {
-    fn drop(&mut self) {
-        // SAFETY: `before` is the mask that this thread had.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.before, std::ptr::null_mut()) };
     }
 }
 
