@@ -7,8 +7,8 @@
 //! - `report` a page about an application
 //! - `doctor` why programs run without the stash; `doctor_probe` the process that asks the loader and the drivers
 //! - `watch` what running programs do now; `stats`, `list`, `show`, `inspect`, `config`, `keep`, `background`, `cache`,
-//!   `gc`, `prune`, `quarantine`, `verify`, `export`, `import`, `base` the commands that read and change the stash; `manual`
-//!   man pages and completions
+//!   `gc`, `prune`, `quarantine`, `verify`, `export`, `import`, `base` the commands that read and change the stash;
+//!   `manual` man pages and completions
 //! - `environment` what the loader of a process is told; `folder` the folder that it finds the layer in
 //! - `session_caches` the caches of sessions, for `gc`; `development` the header and the file for pkg-config;
 //!   `manifest` the layer's manifests; `in_force` the settings in force, and their sources
@@ -16,8 +16,8 @@
 //!   layer library that belongs to this tool; `output` printing; `confirm` asking
 //! - `term` what people see on a terminal; `help` the groups of commands; `savings` time that was saved, in words
 //! - `names` Vulkan's names; `tally` sums of counters; `unready` why pipelines were not ready; `units` numbers for
-//!   people; `signals`, `pending_signals`, `start` signals and streams of the command that runs; `new_file`, `regular`, `root`, `elf`,
-//!   `cli` files, folders, libraries, the command line
+//!   people; `signals`, `pending_signals`, `start` signals and streams of the command that runs; `new_file`,
+//!   `regular`, `root`, `elf`, `cli` files, folders, libraries, the command line
 
 mod background;
 mod base;
