@@ -15,6 +15,7 @@ use crate::state::application::Application;
 use crate::state::dispatch::{InstanceTable, instance_resolver};
 use crate::state::instance::{self, Instance};
 use crate::state::process;
+use vkstash_store::reports::runs;
 
 /// vkCreateInstance.
 pub unsafe extern "system" fn create_instance(
@@ -107,7 +108,9 @@ unsafe fn register(
 /// Reads the environment: here only, on the program's thread. What other threads ask for later is read, too.
 fn from_environment() -> Config {
     OfProcess::get();
-    Config::from_environment()
+    let config = Config::from_environment();
+    config.report.iter().for_each(|folder| runs::note_instance(folder));
+    config
 }
 
 /// # Safety

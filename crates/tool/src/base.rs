@@ -14,9 +14,10 @@ use rustix::io::Errno;
 use crate::cli::{BaseAction, BaseArgs, BaseBuildArgs, BaseChangeArgs, BaseListArgs};
 use crate::config::edit::{self, Change, EditError};
 use crate::config::problems::say_ignored;
-use crate::export::{ExportError, chosen_parts};
+use crate::export::{Chosen, ExportError, chosen_parts};
 use crate::output;
 use crate::root;
+use crate::term::progress::Metered;
 use crate::units::{counted, plain, size};
 use vkstash_exchange::{export, import};
 use vkstash_store::format::refusal::OpenError;
@@ -166,8 +167,8 @@ fn build(args: &BaseBuildArgs) -> Result<(), BaseError> {
         Some(archive) => crate::import::take(&unfinished.0, archive, args.artifacts)?,
         None => {
             let root = root::root(args.dir.as_deref()).ok_or(ExportError::NoRoot)?;
-            let parts = chosen_parts(&root, &args.applications, args.portable)?;
-            copy(&root, &parts, &unfinished.0)?;
+            let Chosen { parts, bytes } = chosen_parts(&root, &args.applications, args.portable)?;
+            copy(&root, &parts, bytes, &unfinished.0)?;
         }
     }
     pack(&unfinished.0).map_err(BaseError::Pack)?;
@@ -184,12 +185,13 @@ fn build(args: &BaseBuildArgs) -> Result<(), BaseError> {
 }
 
 /// Copies the records, each once and the newest one of a key.
-fn copy(root: &Path, parts: &[(String, String)], base: &Path) -> Result<(), BaseError> {
+fn copy(root: &Path, parts: &[(String, String)], bytes: u64, base: &Path) -> Result<(), BaseError> {
     let (reader, writer) =
         UnixStream::pair().map_err(|source| BaseError::Create { path: base.to_owned(), source })?;
     std::thread::scope(|scope| {
         let exported = scope.spawn(|| export::export(root, parts, BufWriter::new(writer)));
-        let imported = import::import(base, BufReader::with_capacity(1 << 18, reader), true);
+        let metered = Metered::new(reader, "copying", bytes);
+        let imported = import::import(base, BufReader::with_capacity(1 << 18, metered), true);
         // If the import has failed, the pipe is closed, and the export ends with an error that says less.
         let exported = exported.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         imported?;

@@ -5,8 +5,10 @@
 //! | `finding` | what is told |
 //! | `manifests` | where the Vulkan loader searches implicit layers, and the manifests of this one there |
 //! | `variables` | the environment |
-//! | `driver_caches` | the limits of the drivers' own caches |
+//! | `driver_caches` | what the drivers' own caches hold, and may hold |
 //! | `place` | the folder of the stash |
+//! | `sandboxes` | Flatpak and Steam's runtime |
+//! | `workers` | whether workers found a processor |
 //! | `probe` | what the loader and the drivers answer, asked in a process of its own |
 
 mod driver_caches;
@@ -14,7 +16,9 @@ mod finding;
 mod manifests;
 mod place;
 mod probe;
+mod sandboxes;
 mod variables;
+mod workers;
 
 use std::io;
 
@@ -40,6 +44,7 @@ pub(crate) fn main(args: &DoctorArgs) -> Result<(), DoctorError> {
     variables::examine(&mut findings);
     probe::examine(installed.as_deref(), &mut findings);
     driver_caches::examine(&mut findings);
+    sandboxes::examine(&mut findings);
     place::examine(args.dir.as_deref(), &mut findings);
     if args.json {
         output::print(&format!("{}\n", output::escaped(&serde_json::to_string_pretty(&findings)?)))?;

@@ -13,6 +13,7 @@ use crate::cli::ExportArgs;
 use crate::new_file::NewFile;
 use crate::output::{self, StandardOutput};
 use crate::root;
+use crate::term::progress::{Metered, Progress, Unit};
 use crate::units::{counted, size};
 
 /// Why nothing was exported.
@@ -40,7 +41,7 @@ pub(crate) enum ExportError {
 
 pub(crate) fn main(args: &ExportArgs) -> Result<(), ExportError> {
     let root = root::root(args.dir.as_deref()).ok_or(ExportError::NoRoot)?;
-    let parts = chosen_parts(&root, &args.applications, args.portable)?;
+    let Chosen { parts, bytes } = chosen_parts(&root, &args.applications, args.portable)?;
     if args.file == Path::new("-") {
         if io::stdout().is_terminal() {
             return Err(ExportError::Terminal);
@@ -54,7 +55,8 @@ pub(crate) fn main(args: &ExportArgs) -> Result<(), ExportError> {
     };
     // An unfinished archive is useless, so the file gets its name at the end.
     let file = NewFile::create(&args.file).map_err(not_created)?;
-    let Exported { files, bytes } = export::export(&root, &parts, BufWriter::new(&file))?;
+    let metered = Metered::new(&file, "exporting", bytes);
+    let Exported { files, bytes } = export::export(&root, &parts, BufWriter::new(metered))?;
     file.finish().map_err(not_created)?;
     say_damage(&root, &parts)?;
     let (files, size) = (counted(files, "file"), size(bytes));
@@ -66,14 +68,16 @@ pub(crate) fn main(args: &ExportArgs) -> Result<(), ExportError> {
 /// whole.
 fn say_damage(root: &Path, parts: &[(String, String)]) -> Result<(), ExportError> {
     let mut bad = 0;
+    let mut progress = Progress::new("reading it again", Unit::Bytes);
     // Those of an application follow each other.
     for of_application in parts.chunk_by(|(one, _), (other, _)| one == other) {
         let application = Some(of_application[0].0.as_str());
         let request = verify::Request { application, contents: None, repair: false };
-        let found = verify::verify(root, &request, &mut |_, _| {})?;
+        let found = verify::verify(root, &request, &mut |read, total| progress.set(read, total))?;
         let is_exported = |file: &&verify::BadFile| of_application.iter().any(|(_, part)| *part == file.part);
         bad += found.bad.iter().filter(is_exported).count() as u64;
     }
+    drop(progress);
     if bad > 0 {
         let (files, are) = (counted(bad, "file"), if bad == 1 { "is" } else { "are" });
         output::eprint_line(&format!("{files} of these {are} not whole: `vkstash verify` says which"));
@@ -81,36 +85,35 @@ fn say_damage(root: &Path, parts: &[(String, String)]) -> Result<(), ExportError
     Ok(())
 }
 
-/// The parts of these applications, of all if none is named: the folders of the applications and of the parts.
+/// What is exported.
+pub(crate) struct Chosen {
+    /// The folders of applications and of their parts, without duplicates.
+    pub(crate) parts: Vec<(String, String)>,
+    /// The size of their files now.
+    pub(crate) bytes: u64,
+}
+
+/// The parts of these applications, of all if none is named.
 pub(crate) fn chosen_parts(
     root: &Path,
     applications: &[String],
     portable: bool,
-) -> Result<Vec<(String, String)>, ExportError> {
+) -> Result<Chosen, ExportError> {
     let found = list_applications(root)?;
-    let chosen: Vec<&ApplicationInfo> = if applications.is_empty() {
+    let all: Vec<&ApplicationInfo> = if applications.is_empty() {
         found.iter().collect()
     } else {
         applications.iter().map(|name| choose(&found, name, root)).collect::<Result<_, _>>()?
     };
-    let parts = parts(&chosen, portable);
-    if parts.is_empty() { Err(ExportError::Nothing) } else { Ok(parts) }
-}
-
-/// The folders of applications and of their parts, without duplicates.
-fn parts(chosen: &[&ApplicationInfo], portable: bool) -> Vec<(String, String)> {
-    let mut parts = Vec::new();
-    for info in chosen {
-        let wanted =
-            info.parts.iter().filter(|part| part.segments > 0 && (!portable || part.name == "portable"));
-        for part in wanted {
-            let folder =
-                if part.name == "portable" { part.name.clone() } else { format!("device-{}", part.name) };
-            let part = (info.folder.clone(), folder);
-            if !parts.contains(&part) {
-                parts.push(part);
-            }
+    let mut chosen = Chosen { parts: Vec::new(), bytes: 0 };
+    for (info, part) in all.iter().flat_map(|info| info.parts.iter().map(move |part| (info, part))) {
+        let is_portable = part.name == "portable";
+        let folder = if is_portable { part.name.clone() } else { format!("device-{}", part.name) };
+        let name = (info.folder.clone(), folder);
+        if part.segments > 0 && (is_portable || !portable) && !chosen.parts.contains(&name) {
+            chosen.parts.push(name);
+            chosen.bytes += part.bytes;
         }
     }
-    parts
+    if chosen.parts.is_empty() { Err(ExportError::Nothing) } else { Ok(chosen) }
 }

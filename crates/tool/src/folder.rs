@@ -63,14 +63,20 @@ impl Folder {
 
     /// The reports of the command's processes.
     pub(crate) fn reports(&self) -> Vec<RunReport> {
-        let folder = self.report_folder();
-        let empty = fs::read_dir(&folder).map_or(true, |mut entries| entries.next().is_none());
-        if empty { Vec::new() } else { runs::read_all(&folder) }
+        runs::read_all(&self.report_folder())
+    }
+
+    /// One of the command's processes had an instance with the layer.
+    pub(crate) fn had_instance(&self) -> bool {
+        runs::has_instance(&self.report_folder())
     }
 
     /// Copies the reports to `target`. A failure loses reports; the run goes on.
     pub(crate) fn copy_reports(&self, target: &Path) {
         let _ = fs::create_dir_all(target);
+        if self.had_instance() {
+            runs::note_instance(target);
+        }
         let Ok(entries) = fs::read_dir(self.report_folder()) else { return };
         for entry in entries.flatten() {
             let _ = fs::copy(entry.path(), target.join(entry.file_name()));

@@ -1,5 +1,6 @@
 //! `vkstash gc`: brings the stash within its limits now.
 
+use std::cell::RefCell;
 use std::io::{self, Write as _};
 
 use vkstash_model::recipe;
@@ -12,6 +13,7 @@ use crate::output::Printer;
 use crate::root;
 use crate::session_caches;
 use crate::start;
+use crate::term::progress::{Progress, Unit};
 use crate::units::{counted, size};
 
 /// Why the command failed.
@@ -28,7 +30,11 @@ pub(crate) enum GcError {
 pub(crate) fn main(args: &GcArgs) -> Result<(), GcError> {
     let root = root::root(args.dir.as_deref()).ok_or(GcError::NoRoot)?;
     start::raise_descriptor_limit();
-    let outcome = maintenance::run(&root, recipe::modules_of)?;
+    let progress = RefCell::new(Progress::new("tidying", Unit::Things));
+    let tell_progress =
+        |done: usize, total: usize| progress.borrow_mut().set(done as u64, total as u64);
+    let outcome = maintenance::run_with(&root, recipe::modules_of, &tell_progress)?;
+    drop(progress);
     let sessions = session_caches::clean(&root)?;
     let mut out = Printer::open()?;
     if sessions.caches == 0 {

@@ -11,6 +11,7 @@ use vkstash_store::format::record::Kind;
 use crate::cli::ImportArgs;
 use crate::output::Printer;
 use crate::root;
+use crate::term::progress::Metered;
 use crate::units::{counted, plain};
 
 /// Why the import failed or is incomplete.
@@ -36,8 +37,10 @@ pub(crate) fn take(root: &Path, file: &Path, artifacts: bool) -> Result<(), Impo
     let source: Box<dyn Read> = if file == Path::new("-") {
         Box::new(io::stdin().lock())
     } else {
-        let opened = File::open(file);
-        Box::new(opened.map_err(|source| ImportError::Open { path: file.to_owned(), source })?)
+        let not_opened = |source| ImportError::Open { path: file.to_owned(), source };
+        let opened = File::open(file).map_err(not_opened)?;
+        let bytes = opened.metadata().map_err(not_opened)?.len();
+        Box::new(Metered::new(opened, "importing", bytes))
     };
     let imported = import::import(root, BufReader::with_capacity(1 << 18, source), artifacts)?;
     Ok(tell(&imported, &mut Printer::open()?)?)

@@ -8,11 +8,11 @@
 //! - `doctor` why programs run without the stash; `doctor_probe` the process that asks the loader and the drivers
 //! - `watch` what running programs do now; `stats`, `list`, `show`, `inspect`, `config`, `keep`, `background`, `cache`,
 //!   `gc`, `prune`, `quarantine`, `verify`, `export`, `import`, `base` the commands that read and change the stash;
-//!   `manual` man pages and completions
+//!   `manual` man pages; `completion` what shells complete
 //! - `environment` what the loader of a process is told; `folder` the folder that it finds the layer in
 //! - `session_caches` the caches of sessions, for `gc`; `development` the header and the file for pkg-config;
 //!   `manifest` the layer's manifests; `in_force` the settings in force, and their sources
-//! - `driver_limits` how large the drivers' own caches may get; `choice` which application a name means; `library` the
+//! - `driver_caches` the caches that drivers have on disk; `choice` which application a name means; `library` the
 //!   layer library that belongs to this tool; `output` printing; `confirm` asking
 //! - `term` what people see on a terminal; `help` the groups of commands; `savings` time that was saved, in words
 //! - `names` Vulkan's names; `tally` sums of counters; `unready` why pipelines were not ready; `units` numbers for
@@ -25,12 +25,13 @@ mod bench;
 mod cache;
 mod choice;
 mod cli;
+mod completion;
 mod config;
 mod confirm;
 mod development;
 mod doctor;
 mod doctor_probe;
-mod driver_limits;
+mod driver_caches;
 mod elf;
 mod environment;
 mod export;
@@ -82,6 +83,7 @@ use vkstash_store::settings::places::use_files;
 use cli::{Cli, Command};
 
 fn main() -> ExitCode {
+    completion::answer();
     let cli = match help::command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         // The user asked for help or the version; that it cannot be printed is an error as in every command.
@@ -123,7 +125,7 @@ fn main() -> ExitCode {
         Command::PrewarmWorker(args) => prewarm_worker::main(&args.library),
         Command::Quarantine(args) => exit_code(quarantine::main(&args)),
         Command::Verify(args) => exit_code(verify::main(&args)),
-        Command::Completions(args) => exit_code(manual::completions(&args)),
+        Command::Completions(args) => exit_code(completion::main(&args)),
         Command::Man(args) => exit_code(manual::man(&args)),
     }
 }

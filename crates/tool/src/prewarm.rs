@@ -41,7 +41,7 @@ use crew::{Crew, Outcome, PhaseOutcome};
 use finish::Finish;
 use limits::Limits;
 use plan::{Group, Plan};
-use progress::Progress;
+use progress::Keys;
 use quarantine::Culprit;
 
 /// Why nothing was done.
@@ -274,7 +274,7 @@ impl Report {
             return report;
         }
         let (started, spent) = (Instant::now(), cpu_of_children());
-        let mut progress = Progress::new("made", tasks as u64);
+        let mut progress = Keys::new(tasks as u64);
         let crew = Crew::new(launch, limits, &plan.applications, &mut plan.groups);
         let (outcomes, culprits) = crew.run(&mut progress);
         drop(progress);

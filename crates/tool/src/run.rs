@@ -16,7 +16,7 @@ use std::process::{Child, Command, ExitCode, ExitStatus};
 use vkstash_store::settings::{self, CacheKinds};
 
 use crate::cli::{DriverLimits, RunArgs};
-use crate::driver_limits;
+use crate::driver_caches;
 use crate::environment::{self, FolderError};
 use crate::folder::Folder;
 use crate::library::{self, Library, LibraryError};
@@ -126,7 +126,7 @@ fn run(args: RunArgs) -> Result<ExitStatus, RunError> {
         if !args.quiet {
             let reports = folder.reports();
             let known = summary::Known::of(root::root(args.dir.as_deref()).as_deref(), &reports);
-            eprint_line(&summary::of(&reports, known));
+            eprint_line(&summary::of(&reports, folder.had_instance(), known));
         }
         if let Some(outer) = outer_report() {
             folder.copy_reports(&outer);
@@ -190,7 +190,7 @@ fn prepare(
     if stored.disabled_caches.unwrap_or_default().has(CacheKinds::DRIVER_MANAGED) {
         environment::disable_driver_caches(command);
     } else if limits == DriverLimits::Raise {
-        driver_limits::raise(command);
+        driver_caches::limits::raise(command);
     }
     command.env(REPORT, folder.report_folder());
     if let Some(dir) = dir {

@@ -1,9 +1,7 @@
 //! `vkstash verify`: reads everything that is stored, and says what is damaged.
 
-use std::io::{self, IsTerminal as _};
-use std::time::{Duration, Instant};
+use std::io;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use vkstash_model::check;
 use vkstash_store::format::record::{Key, Kind};
 use vkstash_store::format::refusal::OpenError;
@@ -16,10 +14,8 @@ use crate::cli::VerifyArgs;
 use crate::output::{self, Printer};
 use crate::root;
 use crate::start;
+use crate::term::progress::{Progress, Unit};
 use crate::units::{counted, plain, size};
-
-/// Nobody needs a bar for what takes less.
-const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Why the command failed.
 #[derive(Debug, thiserror::Error)]
@@ -54,9 +50,9 @@ pub(crate) fn main(args: &VerifyArgs) -> Result<(), VerifyError> {
         contents: args.contents.then_some(is_true),
         repair: args.repair,
     };
-    let mut progress = Progress::new();
-    let found = verify::verify(&root, &request, &mut |read, total| progress.tell(read, total))?;
-    progress.end();
+    let mut progress = Progress::new("verifying", Unit::Bytes);
+    let found = verify::verify(&root, &request, &mut |read, total| progress.set(read, total))?;
+    drop(progress);
     if args.json {
         output::print(&format!("{}\n", output::escaped(&serde_json::to_string_pretty(&found)?)))?;
     } else {
@@ -110,35 +106,4 @@ fn tell(found: &Verified, contents: bool, out: &mut impl io::Write) -> io::Resul
         writeln!(out, "everything is whole")?;
     }
     Ok(())
-}
-
-/// A bar on a terminal, once the work has taken a second.
-struct Progress {
-    began: Instant,
-    bar: Option<ProgressBar>,
-}
-
-impl Progress {
-    fn new() -> Progress {
-        Progress { began: Instant::now(), bar: None }
-    }
-
-    fn tell(&mut self, read: u64, total: u64) {
-        if self.bar.is_none() && self.began.elapsed() >= PATIENCE && io::stderr().is_terminal() {
-            let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
-            let style =
-                ProgressStyle::with_template("verifying [{wide_bar}] {bytes}/{total_bytes}  {eta} left");
-            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> "));
-            self.bar = Some(bar);
-        }
-        if let Some(bar) = &self.bar {
-            bar.set_position(read);
-        }
-    }
-
-    fn end(&self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
-        }
-    }
 }

@@ -37,7 +37,7 @@ fn runs_without_the_layer_and_with_new_and_filled_stashes_are_compared() {
     let pipelines = &json["pipelines"];
     assert_eq!((&pipelines["requested"], &pipelines["served"]), (&1.into(), &1.into()), "{json}");
     assert_eq!(
-        (&json["runs"], &json["driver_cache"]),
+        (&json["runs"], &json["driver_cache"]["state"]),
         (&2.into(), &"disabled".into()),
         "as Real's environment says"
     );
@@ -53,6 +53,7 @@ fn runs_without_the_layer_and_with_new_and_filled_stashes_are_compared() {
     let table = output(&mut real.with(&["bench", "--runs", "1", "--markdown"], &arguments));
     let table = text(&table.stdout);
     assert!(table.contains("| filled stash | ") && table.contains("1 pipeline, 1 served"), "{table}");
+    assert!(table.contains(" ± ") && table.contains("| new each run | disabled |"), "{table}");
     assert_eq!((list(&stash), list(stash.parent().unwrap())), (before, beside), "the user's own stash");
     assert!(real.sandbox.nothing_left_in_temp());
 }

@@ -155,6 +155,26 @@ fn caches_that_the_user_has_disabled_are_named() {
 }
 
 #[test]
+fn the_drivers_own_caches_and_sandboxes_are_told_of() {
+    let Some(machine) = machine() else { return };
+    let home = machine.sandbox.home();
+    let cache = home.join(".cache/mesa_shader_cache_db");
+    fs::create_dir_all(&cache).unwrap();
+    fs::File::create(cache.join("mesa_cache.db")).unwrap().set_len(1000 << 20).unwrap();
+    fs::create_dir_all(home.join(".var/app/org.example.Game")).unwrap();
+    fs::create_dir_all(home.join(".local/share/Steam")).unwrap();
+    let (status, said) = machine.doctor(&[]);
+    assert_eq!(status, 0, "{said}");
+    assert!(said.contains("note   Mesa's own cache has 1000.0 MiB of at most 1.0 GiB in "), "{said}");
+    assert!(said.contains("note   programs that were installed with Flatpak run without the layer"), "{said}");
+    assert!(said.contains("ok     Steam's runtime takes the installed layer over"), "{said}");
+    let larger = [("MESA_SHADER_CACHE_MAX_SIZE", "8G"), ("VKSTASH_DIR", "/tmp/elsewhere")];
+    let (_, said) = machine.doctor(&larger);
+    assert!(said.contains("ok     Mesa's own cache has 1000.0 MiB of at most 8.0 GiB"), "{said}");
+    assert!(said.contains("note   games in Steam's runtime may not see the stash: /tmp/elsewhere"), "{said}");
+}
+
+#[test]
 fn files_that_never_end_or_never_begin_are_not_waited_for() {
     let sandbox = Sandbox::new();
     let manifests = sandbox.path("manifests");

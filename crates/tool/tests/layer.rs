@@ -43,12 +43,18 @@ impl Real {
         self.with(&["run"], arguments)
     }
 
-    /// `vkstash WORDS -- vkstash-corpus ...` on that driver, without the driver's own disk cache.
-    pub(super) fn with(&self, words: &[&str], arguments: &[&str]) -> Command {
+    /// The tool with this library and this driver, without the driver's own disk cache.
+    fn tool(&self) -> Command {
         let mut command = self.sandbox.tool();
         command.env("VKSTASH_LIBRARY", &self.library).env("MESA_SHADER_CACHE_DISABLE", "true");
         command.env("VK_DRIVER_FILES", &self.driver).env("VK_ICD_FILENAMES", &self.driver);
         command.env("RADV_FORCE_FAMILY", "navi21");
+        command
+    }
+
+    /// `vkstash WORDS -- vkstash-corpus ...` on that driver.
+    pub(super) fn with(&self, words: &[&str], arguments: &[&str]) -> Command {
+        let mut command = self.tool();
         command.args(words).arg("--").arg(&self.program).args(arguments);
         command
     }
@@ -214,6 +220,31 @@ fn a_run_without_pipelines_is_reported() {
     let Some(real) = real(LAVAPIPE) else { return };
     let output = output(&mut real.run(&["--no-pipelines"]));
     assert!(output.status.success(), "{output:?}");
-    assert!(text(&output.stderr).starts_with("vkstash: no pipeline was created"), "{output:?}");
+    let said = text(&output.stderr);
+    assert!(said.starts_with("vkstash: the layer was loaded; the command created no pipeline"), "{said}");
+    assert!(real.sandbox.nothing_left_in_temp());
+}
+
+#[test]
+fn a_run_without_a_device_says_whether_the_layer_was_loaded() {
+    let Some(real) = real(LAVAPIPE) else { return };
+    // Makes an instance, and no device.
+    let asks = [env!("CARGO_BIN_EXE_vkstash"), "doctor-probe"];
+    let said = |words: &[&str], variables: &[(&str, &str)]| {
+        let mut command = real.tool();
+        command.args(["run", "--"]).args(words).envs(variables.iter().copied());
+        let output = output(&mut command);
+        assert!(output.status.success(), "{output:?}");
+        text(&output.stderr).to_owned()
+    };
+    let loaded = "vkstash: the layer was loaded; the command opened no device";
+    assert!(said(&asks, &[]).starts_with(loaded), "{}", said(&asks, &[]));
+    let nested = said(&[&[asks[0], "run", "--quiet", "--"], &asks[..]].concat(), &[]);
+    assert!(nested.starts_with(loaded), "{nested}");
+    let disabled = said(&asks, &[("VKSTASH_DISABLE", "1")]);
+    assert!(disabled.starts_with("vkstash: VKSTASH_DISABLE is set"), "{disabled}");
+    let kept_out = said(&asks, &[("VK_LOADER_LAYERS_DISABLE", "~implicit~")]);
+    assert!(kept_out.contains("the layer was not loaded") && kept_out.contains("kept the layer out"), "{kept_out}");
+    assert!(said(&["true"], &[]).starts_with("vkstash: the layer was not loaded"));
     assert!(real.sandbox.nothing_left_in_temp());
 }

@@ -1,5 +1,8 @@
 //! Man pages and completions know every command.
 
+use vkstash_store::format::app_name::AppName;
+use vkstash_store::stash::open::Stash;
+
 use super::*;
 
 /// The commands that `vkstash --help` lists.
@@ -33,24 +36,50 @@ fn each_command_has_a_page_and_hidden_ones_have_none() {
     assert!(one_error_line(&refused).contains("/proc/man"));
 }
 
-#[test]
-fn shells_complete_the_commands() {
-    let sandbox = Sandbox::new();
-    for shell in ["bash", "zsh", "fish"] {
-        let script = output(sandbox.tool().args(["completions", shell]));
-        assert!(script.status.success(), "{script:?}");
-        for command in commands(&sandbox) {
-            assert!(text(&script.stdout).contains(&command), "{shell}: {command}");
-        }
-    }
-    // bash itself takes it, and offers what begins so.
+/// What bash offers for these words, the last of which is incomplete.
+fn completed(sandbox: &Sandbox, words: &[&str]) -> Vec<String> {
     let script = output(sandbox.tool().args(["completions", "bash"]));
+    assert!(script.status.success(), "{script:?}");
     let file = sandbox.path("completions");
     fs::write(&file, &script.stdout).unwrap();
-    let ask = "source \"$0\"; COMP_WORDS=(vkstash pru); COMP_CWORD=1; _vkstash vkstash pru vkstash; \
-        echo \"${COMPREPLY[@]}\"";
-    let asked = output(Command::new("bash").args(["--norc", "-c", ask]).arg(&file));
-    assert_eq!(text(&asked.stdout), "prune\n", "{asked:?}");
+    let ask = "source \"$0\"; COMP_WORDS=(vkstash \"$@\"); COMP_CWORD=$#; COMP_TYPE=9; \
+        _clap_complete_vkstash vkstash \"${!#}\"; printf '%s\\n' \"${COMPREPLY[@]}\"";
+    let mut bash = Command::new("bash");
+    bash.args(["--norc", "-c", ask]).arg(&file).args(words).env_clear().env("HOME", sandbox.home());
+    let folder = Path::new(env!("CARGO_BIN_EXE_vkstash")).parent().unwrap();
+    bash.env("PATH", format!("{}:/usr/bin:/bin", folder.display()));
+    let asked = output(&mut bash);
+    assert!(asked.status.success() && asked.stderr.is_empty(), "{asked:?}");
+    text(&asked.stdout).lines().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty()).collect()
+}
+
+#[test]
+fn bash_completes_commands_options_and_names_from_the_stash() {
+    let sandbox = Sandbox::new();
+    assert_eq!(completed(&sandbox, &["pru"]), ["prune"]);
+    assert_eq!(completed(&sandbox, &["stats", "--las"]), ["--last-run"]);
+    assert!(completed(&sandbox, &["stats", ""]).iter().all(|word| word.starts_with('-')), "an empty stash");
+    for name in ["Half Life", "half-finished", "other", "an\u{1b}[2Jescape"] {
+        let name = AppName::new(Some(name.as_bytes()), b"/bin/game", &[]);
+        Stash::open(&sandbox.home().join(".cache/vkstash"), &name).unwrap();
+    }
+    let offered = |words: &[&str]| completed(&sandbox, words);
+    let beginning = offered(&["show", "half"]);
+    assert_eq!(beginning.len(), 1, "{beginning:?}");
+    assert!(beginning[0].starts_with("half-finished"), "{beginning:?}");
+    assert_eq!(offered(&["keep", "--application", "oth"]), ["other"]);
+    assert_eq!(offered(&["export", "/tmp/x", "oth"]), ["other"]);
+    assert!(!offered(&["stats", ""]).iter().any(|word| word.contains('\u{1b}')));
+}
+
+#[test]
+fn every_shell_has_a_script_and_a_closed_pipe_is_an_error() {
+    let sandbox = Sandbox::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = output(sandbox.tool().args(["completions", shell]));
+        assert!(script.status.success(), "{script:?}");
+        assert!(text(&script.stdout).contains("VKSTASH_COMPLETE"), "{shell}");
+    }
     let closed =
         output(&mut sandbox.run(&format!("'{}' completions bash >&-", env!("CARGO_BIN_EXE_vkstash"))));
     assert_eq!(closed.status.code(), Some(1));

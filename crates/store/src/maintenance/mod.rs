@@ -32,4 +32,4 @@ pub mod uses;
 pub mod verify;
 pub mod work;
 
-pub use run::run;
+pub use run::{run, run_with};

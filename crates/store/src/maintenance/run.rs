@@ -26,6 +26,15 @@ const EMERGENCY_SCRATCH: u64 = 64 << 20;
 /// Enforces the limits for all stashes below `root`, merges segments, and removes folders without a record. A missing
 /// root counts as empty.
 pub fn run(root: &Path, modules_of: ModulesOf) -> Result<Outcome, OpenError> {
+    run_with(root, modules_of, &|_, _| {})
+}
+
+/// [`run`], which tells how many applications it is done with, and how many there are.
+pub fn run_with(
+    root: &Path,
+    modules_of: ModulesOf,
+    progress: &dyn Fn(usize, usize),
+) -> Result<Outcome, OpenError> {
     let root = match Folder::root(root, false) {
         Ok(root) => root,
         Err(OpenError::Unreadable { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
@@ -33,7 +42,7 @@ pub fn run(root: &Path, modules_of: ModulesOf) -> Result<Outcome, OpenError> {
         }
         Err(error) => return Err(error),
     };
-    let work = Work { application: None, at_shutdown: false, interrupted: &|| false, modules_of };
+    let work = Work { application: None, at_shutdown: false, interrupted: &|| false, progress, modules_of };
     let mut outcome = maintain(&root, &work);
     // Temporary files of an import, on file systems without unnamed files.
     clean_up(&root);
@@ -77,6 +86,7 @@ pub(crate) fn maintain(root: &Folder, work: &Work<'_>) -> Outcome {
     let scratch = spare.max((free / 2).min(EMERGENCY_SCRATCH));
     let scratch = if work.at_shutdown { scratch.min(SHUTDOWN_SCRATCH) } else { scratch };
     for (at, application) in survey.applications.iter().enumerate() {
+        (work.progress)(at, survey.applications.len());
         if decisions.merge(at, application, scratch, work, &mut outcome).is_none() {
             return outcome;
         }

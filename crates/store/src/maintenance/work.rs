@@ -16,5 +16,7 @@ pub(crate) struct Work<'a> {
     pub(crate) at_shutdown: bool,
     /// Maintenance stops when this says true. What is on disk is consistent at any time.
     pub(crate) interrupted: &'a dyn Fn() -> bool,
+    /// Told how many applications are done with, and how many there are.
+    pub(crate) progress: &'a dyn Fn(usize, usize),
     pub(crate) modules_of: ModulesOf,
 }

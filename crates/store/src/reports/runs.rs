@@ -1,6 +1,8 @@
 //! The files of reports: one for each process. [`crate::reports::totals`] folds old ones together.
 
+use std::fs::DirBuilder;
 use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -20,6 +22,8 @@ use crate::reports::timeline;
 pub(crate) const REPORT_MAGIC: [u8; 8] = *b"\x89VKR\r\n\x1a\n";
 /// The first bytes of a totals file.
 pub(crate) const TOTALS_MAGIC: [u8; 8] = *b"\x89VKT\r\n\x1a\n";
+/// An empty folder: see [`note_instance`].
+const INSTANCE: &str = "instance";
 const VERSION: u32 = 2;
 const RECORD_HEADER_BYTES: usize = 24;
 const MAX_BODY: usize = 4 << 20;
@@ -145,6 +149,17 @@ pub fn write(folder: &Path, report: &RunReport) -> io::Result<()> {
     let name = RunName::new(report.started_unix_ms, report.pid, random);
     let folder = Folder::shared(folder, true).map_err(io::Error::other)?;
     write_in(&folder, &name, report)
+}
+
+/// Says in `folder` that a process has an instance with the layer, also where it makes nothing that a report would tell
+/// of. The folder is not created. One system call: it may be done on the program's thread.
+pub fn note_instance(folder: &Path) {
+    let _ = DirBuilder::new().mode(0o700).create(folder.join(INSTANCE));
+}
+
+/// Whether [`note_instance`] was called for this folder.
+pub fn has_instance(folder: &Path) -> bool {
+    folder.join(INSTANCE).is_dir()
 }
 
 /// All readable reports in `folder`, oldest first.

@@ -68,7 +68,8 @@ impl Schedule {
         let nothing = |_: &[u8], _: &mut dyn FnMut(&Key)| {};
         let modules_of = shared.modules_of.get().copied().unwrap_or(nothing);
         let Ok(home) = self.home.open() else { return false };
-        let work = Work { application: Some(self.home.application()), at_shutdown, interrupted, modules_of };
+        let application = Some(self.home.application());
+        let work = Work { application, at_shutdown, interrupted, progress: &|_, _| {}, modules_of };
         let outcome = run::maintain(&home.root, &work);
         if outcome == Outcome::default() {
             return false;

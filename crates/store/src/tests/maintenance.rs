@@ -429,7 +429,9 @@ fn an_interrupted_merge_leaves_everything_as_it_was() {
         let asked = AtomicU32::new(0);
         let interrupted = || asked.fetch_add(1, Ordering::Relaxed) >= stop_after;
         let folder = Folder::root(root.path(), false).unwrap();
-        let work = Work { application: None, at_shutdown: false, interrupted: &interrupted, modules_of };
+        let progress = &|_, _| {};
+        let work =
+            Work { application: None, at_shutdown: false, interrupted: &interrupted, progress, modules_of };
         maintenance::run::maintain(&folder, &work);
         let stopped = asked.load(Ordering::Relaxed) > stop_after;
         assert_eq!(segments(root.path()).len(), if stopped { 5 } else { 1 }, "{stop_after}");
@@ -457,7 +459,9 @@ fn maintenance_that_is_interrupted_evicts_nothing_that_it_has_not_read() {
         let asked = AtomicU32::new(0);
         let interrupted = || asked.fetch_add(1, Ordering::Relaxed) == stop_at;
         let folder = Folder::root(root.path(), false).unwrap();
-        let work = Work { application: None, at_shutdown: false, interrupted: &interrupted, modules_of };
+        let progress = &|_, _| {};
+        let work =
+            Work { application: None, at_shutdown: false, interrupted: &interrupted, progress, modules_of };
         let outcome = maintenance::run::maintain(&folder, &work);
         assert!(outcome.evicted_records < 40, "{stop_at}: {outcome:?}");
         for name in ["one", "two"] {

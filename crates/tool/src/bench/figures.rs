@@ -30,6 +30,11 @@ impl Spread {
         Spread { median: at(0.5), low: at(0.25), high: at(0.75) }
     }
 
+    /// Half of the quartiles' distance.
+    pub(super) fn half(&self) -> f64 {
+        (self.high - self.low) / 2.0
+    }
+
     /// The quartiles' distance, as a part of the median.
     pub(super) fn relative(&self) -> f64 {
         if self.median > 0.0 { (self.high - self.low) / self.median } else { 0.0 }

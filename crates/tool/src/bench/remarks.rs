@@ -2,8 +2,10 @@
 
 use serde::Serialize;
 
+use crate::bench::caches::{Caches, State};
 use crate::bench::figures::{Pipelines, Spread};
 use crate::bench::runs::Run;
+use crate::units::size;
 
 /// Runs without the layer that differ by more among themselves prove little.
 const NOISE: f64 = 0.1;
@@ -19,10 +21,18 @@ pub(super) struct Remark {
 
 /// `first` is the run before those that count; `taken` are those without the layer, with an empty stash and with a
 /// filled one.
-pub(super) fn of(first: &Run, taken: &[Vec<Run>; 3], pipelines: &Pipelines) -> Vec<Remark> {
+pub(super) fn of(
+    first: &Run,
+    taken: &[Vec<Run>; 3],
+    pipelines: &Pipelines,
+    caches: &Caches,
+) -> Vec<Remark> {
     let mut remarks = Vec::new();
     let mut say = |what: String, next| remarks.push(Remark { what, next });
     let [without, empty, filled] = taken;
+    if let Some((what, next)) = of_caches(caches) {
+        say(what, next);
+    }
     let other = empty.iter().chain(filled).find(|run| run.status != first.status);
     if let Some(other) = other {
         let what = format!("with the layer it ends with {}, without it with {}", other.status, first.status);
@@ -68,4 +78,20 @@ pub(super) fn of(first: &Run, taken: &[Vec<Run>; 3], pipelines: &Pipelines) -> V
         say(what, "nothing: it is not counted, because the system and the driver had cached nothing then");
     }
     remarks
+}
+
+/// Where the drivers' own caches were not what a program has that ran before.
+fn of_caches(caches: &Caches) -> Option<(String, &'static str)> {
+    let grown: u64 = caches.caches.iter().map(|cache| cache.bytes_after - cache.bytes_before.min(cache.bytes_after)).sum();
+    match caches.state {
+        State::Filling => Some((
+            format!("the drivers' own caches grew by {} during the runs that count", size(grown)),
+            "run it once more: then they are warm, unless another program fills them or their limit is reached",
+        )),
+        State::NothingKept => Some((
+            "the driver has a cache on disk by default, and nothing is there".to_owned(),
+            "may this user write it (HOME, XDG_CACHE_HOME)? Without it every comparison is with cold runs",
+        )),
+        State::Warm | State::Empty | State::Disabled | State::Unknown => None,
+    }
 }

@@ -7,6 +7,7 @@ use vkstash_store::settings::{self, CacheKinds, Settings};
 use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 
 use super::finding::Finding;
+use super::workers;
 use crate::config::problems::problems;
 use crate::in_force;
 use crate::root;
@@ -30,6 +31,7 @@ pub(super) fn examine(dir: Option<&Path>, findings: &mut Vec<Finding>) {
     examine_space(&root, &settings, findings);
     if root.exists() {
         examine_content(&root, &applications, findings);
+        workers::examine(&applications, findings);
     } else {
         findings.push(Finding::good(format!("{}: nothing is stashed yet", root.display())));
     }

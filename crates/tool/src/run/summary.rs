@@ -51,22 +51,22 @@ impl Known {
     }
 }
 
-/// The reports of one run in one line.
-pub(crate) fn of(reports: &[RunReport], known: Known) -> String {
-    let mut parts = vec![outcome(reports, known)];
+/// The reports of one run in one line. `had_instance`: a process had an instance with the layer.
+pub(crate) fn of(reports: &[RunReport], had_instance: bool, known: Known) -> String {
+    let mut parts = vec![outcome(reports, had_instance, known)];
     parts.extend(trouble(reports));
     parts.join("; ")
 }
 
-fn outcome(reports: &[RunReport], known: Known) -> String {
+fn outcome(reports: &[RunReport], had_instance: bool, known: Known) -> String {
     let devices: Vec<_> = reports.iter().flat_map(|report| &report.devices).collect();
     if devices.is_empty() {
-        return nothing_reported(reports.is_empty());
+        return nothing_reported(had_instance || !reports.is_empty());
     }
     let mut tally = Tally::default();
     devices.into_iter().for_each(|device| tally.add(device));
     if tally.requests() == 0 {
-        return "no pipeline was created".to_owned();
+        return "the layer was loaded; the command created no pipeline".to_owned();
     }
     let mut line = format!("{}, {} compiled", without_compiling(&tally), tally.compiled());
     let sometimes = [
@@ -142,17 +142,17 @@ fn remarks(tally: &Tally, known: Known) -> String {
     remarks
 }
 
-/// Hints for a run without reports.
-fn nothing_reported(silent: bool) -> String {
+/// Why there is nothing to tell of.
+fn nothing_reported(was_loaded: bool) -> String {
     let set = |name| env::var_os(name).is_some();
-    let hint = if set("VKSTASH_DISABLE") {
+    let hint = if was_loaded {
+        "the layer was loaded; the command opened no device"
+    } else if set("VKSTASH_DISABLE") {
         "VKSTASH_DISABLE is set, so the layer did nothing"
-    } else if silent && set("VK_LOADER_LAYERS_DISABLE") {
-        "no pipeline was created, or VK_LOADER_LAYERS_DISABLE kept the layer out"
-    } else if silent {
-        "no pipeline was created (if there was one, `vkstash doctor` tells why the layer was not loaded)"
+    } else if set("VK_LOADER_LAYERS_DISABLE") {
+        "the layer was not loaded: the command does not use Vulkan, or VK_LOADER_LAYERS_DISABLE kept the layer out"
     } else {
-        "no pipeline was created"
+        "the layer was not loaded: the command does not use Vulkan, or `vkstash doctor` tells why"
     };
     hint.to_owned()
 }
@@ -198,13 +198,13 @@ mod tests {
     use super::*;
 
     fn of(reports: &[RunReport]) -> String {
-        super::of(reports, Known { has_background: true })
+        super::of(reports, false, Known { has_background: true })
     }
 
     #[test]
     fn nobody_hears_of_disabled_work() {
         let reports = [report(&[(Count::CompiledUnrecorded, 9), (Count::NothingKept, 9)])];
-        let line = super::of(&reports, Known::default());
+        let line = super::of(&reports, false, Known::default());
         let expected = "0 served (0.0 %), 9 compiled, 0 bypassed; nothing saved; \
                         this driver's caches keep nothing that could be served";
         assert_eq!(line, expected);
@@ -325,8 +325,10 @@ mod tests {
 
     #[test]
     fn a_run_without_reports_is_explained() {
-        assert!(of(&[]).starts_with("no pipeline was created"));
-        assert_eq!(of(&[RunReport::default()]), "no pipeline was created");
-        assert_eq!(of(&[report(&[])]), "no pipeline was created");
+        assert!(of(&[]).starts_with("the layer was not loaded"));
+        let loaded = "the layer was loaded; the command opened no device";
+        assert_eq!(super::of(&[], true, Known::default()), loaded);
+        assert_eq!(of(&[RunReport::default()]), loaded);
+        assert_eq!(of(&[report(&[])]), "the layer was loaded; the command created no pipeline");
     }
 }

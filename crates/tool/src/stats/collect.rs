@@ -20,7 +20,8 @@ use super::{attention, remark};
 use crate::choice::{ChoiceError, choose};
 use crate::config::problems::problems;
 use crate::tally::Tally;
-use crate::{driver_limits, in_force, names, session_caches};
+use crate::driver_caches::limits;
+use crate::{in_force, names, session_caches};
 
 /// Why there are no statistics.
 #[derive(Debug, thiserror::Error)]
@@ -77,7 +78,7 @@ fn shown(root: &Path, found: Vec<ApplicationInfo>, selection: Selection) -> Stas
             missing_space_bytes: missing_space(root, limits.free_space_floor),
             device_age_ms: Some(limits.device_age).filter(|&age| age != u64::MAX),
             ignored_settings: problems(&read),
-            driver_limits: driver_limits::planned(),
+            driver_limits: limits::planned(),
         },
         selection,
         applications,

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use vkstash_model::counters::Count;
 
-use crate::driver_limits::DriverLimit;
+use crate::driver_caches::limits::DriverLimit;
 
 /// Version of the JSON's structure. A new field keeps it; a removed or changed field increments it.
 pub(crate) const SCHEMA: u32 = 2;

@@ -4,7 +4,7 @@ use super::model::{Application, Selection, Stash};
 use super::summary::{attention, summary};
 use super::view::View;
 use super::{details, full};
-use crate::driver_limits::DriverLimit;
+use crate::driver_caches::limits::DriverLimit;
 use crate::in_force;
 use crate::term::wrap;
 use crate::units::{counted, plain, size};

@@ -29,6 +29,10 @@ impl Column {
     pub(crate) const fn numbers(title: &'static str, worth: u8) -> Column {
         Column { title, alignment: CellAlignment::Right, worth }
     }
+
+    pub(crate) const fn title(&self) -> &'static str {
+        self.title
+    }
 }
 
 /// A table.

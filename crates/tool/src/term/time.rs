@@ -37,6 +37,23 @@ fn short(nanos: u64) -> String {
     }
 }
 
+/// A span and half of the distance within which others like it lie, in one unit: `2.53 s ± 0.04`.
+pub(crate) fn spread(nanos: f64, half: f64) -> String {
+    let (unit, name) = UNITS.into_iter().find(|&(unit, _)| nanos >= unit as f64).unwrap_or((1, "ns"));
+    let [value, half] = [nanos, half].map(|nanos| nanos / unit as f64);
+    let decimals = decimals(value);
+    format!("{value:.decimals$} {name} ± {half:.decimals$}")
+}
+
+/// The digits behind the point with which a number has three.
+pub(crate) fn decimals(value: f64) -> usize {
+    match value {
+        ..10.0 => 2,
+        10.0..100.0 => 1,
+        _ => 0,
+    }
+}
+
 fn two((large, large_name): (u64, &str), (small, small_name): (u64, &str)) -> String {
     match small {
         0 => format!("{large} {large_name}"),
@@ -113,6 +130,20 @@ mod tests {
         ];
         for (nanos, expected) in shown {
             assert_eq!(span(nanos), expected, "{nanos}");
+        }
+    }
+
+    #[test]
+    fn spreads_have_one_unit_and_three_digits() {
+        let shown = [
+            (2.534e9, 0.041e9, "2.53 s ± 0.04"),
+            (247.3e6, 3.6e6, "247 ms ± 4"),
+            (32.66e3, 0.2e3, "32.7 µs ± 0.2"),
+            (61e9, 2e9, "61.0 s ± 2.0"),
+            (0.0, 0.0, "0.00 ns ± 0.00"),
+        ];
+        for (nanos, half, expected) in shown {
+            assert_eq!(spread(nanos, half), expected);
         }
     }
 

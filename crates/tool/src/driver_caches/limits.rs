@@ -1,14 +1,13 @@
-//! The size limits of the drivers' own disk caches, which are hidden and easily exceeded by a large game.
-//!
-//! `vkstash run` raises them for its command. Only limits are set, never paths: the drivers find what they had, and
-//! without `vkstash run` they go back to their own limit.
+//! The limits that `vkstash run` raises for its command. Only limits are set, never paths: the drivers find what they
+//! had, and without `vkstash run` they go back to their own limit.
 
 use std::env;
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use serde::Serialize;
+
+use super::vendors::{VENDORS, Variable, Vendor, free_bytes};
 
 /// The largest limit that is set; limits are whole GiB.
 const MOST_BYTES: u64 = 10 << 30;
@@ -18,32 +17,6 @@ const SHARE_OF_FREE: u64 = 4;
 
 /// No driver has a higher limit by default, so that what is set takes nothing away.
 const DEFAULT_BYTES: u64 = 1 << 30;
-
-/// How one vendor's drivers are told about their cache.
-struct Vendor {
-    name: &'static str,
-    /// The variable for the size, first; what else says that the user chose a size.
-    sizes: &'static [&'static str],
-    /// Variables that name the cache's folder, and that folder in the user's cache folder and home.
-    folders: &'static [&'static str],
-    value: fn(u64) -> String,
-}
-
-const VENDORS: [Vendor; 2] = [
-    Vendor {
-        name: "Mesa",
-        sizes: &["MESA_SHADER_CACHE_MAX_SIZE", "MESA_GLSL_CACHE_MAX_SIZE"],
-        folders: &["MESA_SHADER_CACHE_DIR", "MESA_GLSL_CACHE_DIR"],
-        value: |bytes| format!("{}G", bytes >> 30),
-    },
-    Vendor {
-        name: "NVIDIA",
-        // With the second variable the driver removes nothing.
-        sizes: &["__GL_SHADER_DISK_CACHE_SIZE", "__GL_SHADER_DISK_CACHE_SKIP_CLEANUP"],
-        folders: &["__GL_SHADER_DISK_CACHE_PATH"],
-        value: |bytes| bytes.to_string(),
-    },
-];
 
 /// What `vkstash run` does with the limit of one vendor's drivers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -59,7 +32,7 @@ pub(crate) struct DriverLimit {
 
 /// What is done with this environment and these disks.
 pub(crate) fn planned() -> Vec<DriverLimit> {
-    planned_with(|name| env::var_os(name), free_bytes)
+    planned_with(&|name| env::var_os(name), free_bytes)
 }
 
 /// Sets the raised limits for `command`.
@@ -71,10 +44,7 @@ pub(crate) fn raise(command: &mut Command) {
     }
 }
 
-fn planned_with(
-    variable: impl Fn(&str) -> Option<OsString>,
-    free: impl Fn(&Path) -> Option<u64>,
-) -> Vec<DriverLimit> {
+fn planned_with(variable: Variable<'_>, free: impl Fn(&Path) -> Option<u64>) -> Vec<DriverLimit> {
     let plan = |vendor: &Vendor| {
         let [first, ..] = vendor.sizes else { return None };
         let kept = |reason| DriverLimit {
@@ -87,7 +57,7 @@ fn planned_with(
         if vendor.sizes.iter().any(|name| variable(name).is_some()) {
             return Some(kept("environment"));
         }
-        let share = folder(vendor, &variable).and_then(|path| free(&path)).unwrap_or(0) / SHARE_OF_FREE;
+        let share = vendor.place(variable).and_then(|(path, _)| free(&path)).unwrap_or(0) / SHARE_OF_FREE;
         let bytes = share.min(MOST_BYTES) >> 30 << 30;
         Some(if bytes > DEFAULT_BYTES {
             DriverLimit { raised_to_bytes: Some(bytes), kept: None, ..kept("") }
@@ -98,21 +68,10 @@ fn planned_with(
     VENDORS.iter().filter_map(plan).collect()
 }
 
-/// A folder on the disk that has the cache, which need not exist.
-fn folder(vendor: &Vendor, variable: &impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
-    let set = |name: &&str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let home = || set(&"HOME").map(|home| home.join(".cache"));
-    vendor.folders.iter().find_map(set).or_else(|| set(&"XDG_CACHE_HOME")).or_else(home)
-}
-
-/// What an ordinary user may still write to the disk of this path, or of the closest folder above it that exists.
-fn free_bytes(path: &Path) -> Option<u64> {
-    let found = path.ancestors().find_map(|path| rustix::fs::statvfs(path).ok())?;
-    Some(found.f_bavail.saturating_mul(found.f_frsize))
-}
-
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
 
     const GIB: u64 = 1 << 30;
@@ -120,7 +79,7 @@ mod tests {
     fn with(variables: &'static [(&str, &str)], free: u64) -> Vec<DriverLimit> {
         let value =
             |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| value.into());
-        planned_with(value, move |_: &Path| Some(free))
+        planned_with(&value, move |_: &Path| Some(free))
     }
 
     fn raised(limits: &[DriverLimit]) -> Vec<Option<u64>> {
@@ -162,7 +121,7 @@ mod tests {
             let seen = std::cell::RefCell::new(Vec::new());
             let value =
                 |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| value.into());
-            planned_with(value, |path: &Path| {
+            planned_with(&value, |path: &Path| {
                 seen.borrow_mut().push(path.to_owned());
                 None
             });
@@ -173,11 +132,5 @@ mod tests {
         let chosen = [("HOME", "/h"), ("MESA_SHADER_CACHE_DIR", "/m"), ("__GL_SHADER_DISK_CACHE_PATH", "/n")];
         assert_eq!(asked(Box::leak(Box::new(chosen))), [Path::new("/m"), Path::new("/n")]);
         assert_eq!(asked(&[]), Vec::<PathBuf>::new());
-    }
-
-    #[test]
-    fn the_free_space_of_a_folder_to_be_is_that_of_its_disk() {
-        assert_eq!(free_bytes(Path::new("/no/such/folder")).is_some(), free_bytes(Path::new("/")).is_some());
-        assert!(free_bytes(Path::new("/")).is_some());
     }
 }
