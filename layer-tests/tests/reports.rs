@@ -103,6 +103,8 @@ fn assert_reported(scenario: &Scenario, env: &Env, work: &Work, counter: &str) {
         let runs = totals(&env);
         assert_eq!(runs.runs, number as u64 + 1);
         assert_eq!(total(&runs, counter), count * runs.runs, "{runs:?}");
+        let program = std::env::current_exe().unwrap();
+        assert_eq!(Some(program.to_string_lossy().into_owned()), runs.last.map(|run| run.program));
     }
 }
 

@@ -20,7 +20,7 @@ use vkstash_store::base::thread::{self, Stack};
 use vkstash_store::base::util::lock;
 use vkstash_store::forks as fork;
 use vkstash_store::forks::PerProcess;
-use vkstash_store::format::app_name::AppName;
+use vkstash_store::format::app_name::{AppName, program_of_process};
 use vkstash_store::reports::model::StoreReport;
 use vkstash_store::settings;
 use vkstash_store::stash::open::{END, Stash};
@@ -197,7 +197,10 @@ impl Session {
                 }
             },
             None => {
-                let source = Arc::new(ReportSource::new(&name.display, config.report.clone()));
+                // Where the environment names the application, this process does not run it.
+                let program = config.application.is_none().then(program_of_process).unwrap_or_default();
+                let source = ReportSource::new(&name.display, program, config.report.clone());
+                let source = Arc::new(source);
                 let session = Arc::new(Session::new(config, &name, source.clone(), number));
                 let weak = Arc::downgrade(&session);
                 let (kept, holders) = (None, Vec::new());

@@ -16,6 +16,8 @@ use vkstash_store::reports::runs::RunName;
 /// opens and closes the stash.
 pub struct ReportSource {
     application: String,
+    /// The path of the program's file. Empty: not known.
+    program: String,
     started_unix_ms: u64,
     /// The report's file in the stash.
     run: RunName,
@@ -73,9 +75,10 @@ impl Seen {
 impl ReportSource {
     /// The source of a run in which nothing has been counted yet. `folder` is that of
     /// [`Config::report`](crate::config::Config::report).
-    pub fn new(application: &str, folder: Option<PathBuf>) -> ReportSource {
+    pub fn new(application: &str, program: String, folder: Option<PathBuf>) -> ReportSource {
         ReportSource {
             application: application.to_owned(),
+            program,
             started_unix_ms: unix_ms(),
             run: RunName::of_this_process(),
             folder,
@@ -104,6 +107,7 @@ impl ReportSource {
         }
         RunReport {
             application: self.application.clone(),
+            program: self.program.clone(),
             started_unix_ms: self.started_unix_ms,
             updated_unix_ms: unix_ms(),
             pid: std::process::id(),

@@ -23,15 +23,29 @@ pub(crate) enum ChoiceError {
 /// So many candidates are named.
 const MOST: usize = 10;
 
-/// Applications that a name may mean: the folder of each, and its last use. The one that was used last comes first.
+/// An application that a name may mean.
 #[derive(Debug)]
-pub(crate) struct Candidates(Vec<(String, Option<u64>)>);
+struct Candidate {
+    folder: String,
+    /// None: no run is known.
+    used: Option<u64>,
+    /// The path of its file. Empty: not known.
+    program: String,
+}
+
+/// Applications that a name may mean. The one that was used last comes first.
+#[derive(Debug)]
+pub(crate) struct Candidates(Vec<Candidate>);
 
 impl Candidates {
     fn of(found: &[&ApplicationInfo]) -> Candidates {
         let used = |info: &ApplicationInfo| (info.runs.runs > 0).then_some(info.runs.until_unix_ms);
-        let mut candidates: Vec<_> = found.iter().map(|info| (info.folder.clone(), used(info))).collect();
-        candidates.sort_by_key(|(_, used)| Reverse(*used));
+        let candidate = |&info: &&ApplicationInfo| {
+            let program = program_of(info).to_owned();
+            Candidate { folder: info.folder.clone(), used: used(info), program }
+        };
+        let mut candidates: Vec<_> = found.iter().map(candidate).collect();
+        candidates.sort_by_key(|candidate| Reverse(candidate.used));
         Candidates(candidates)
     }
 }
@@ -39,15 +53,21 @@ impl Candidates {
 impl Display for Candidates {
     fn fmt(&self, to: &mut Formatter<'_>) -> fmt::Result {
         let now = time::now();
-        for (folder, used) in self.0.iter().take(MOST) {
+        for Candidate { folder, used, program } in self.0.iter().take(MOST) {
             let used = used.map_or_else(|| "never used".to_owned(), |used| time::age(used, now));
-            write!(to, "\n{} ({used})", plain(folder))?;
+            let path = if program.is_empty() { String::new() } else { format!(", {}", plain(program)) };
+            write!(to, "\n{} ({used}{path})", plain(folder))?;
         }
         match self.0.len().saturating_sub(MOST) {
             0 => Ok(()),
             more => write!(to, "\nand {more} more: `vkstash list`"),
         }
     }
+}
+
+/// The path of the application's file in its last run. Empty: not known.
+pub(crate) fn program_of(info: &ApplicationInfo) -> &str {
+    info.runs.last.as_ref().map_or("", |run| &run.program)
 }
 
 /// The application with this name or this folder, or the only one whose name or folder begins with it.

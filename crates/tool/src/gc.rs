@@ -31,8 +31,7 @@ pub(crate) fn main(args: &GcArgs) -> Result<(), GcError> {
     let root = root::root(args.dir.as_deref()).ok_or(GcError::NoRoot)?;
     start::raise_descriptor_limit();
     let progress = RefCell::new(Progress::new("tidying", Unit::Things));
-    let tell_progress =
-        |done: usize, total: usize| progress.borrow_mut().set(done as u64, total as u64);
+    let tell_progress = |done: usize, total: usize| progress.borrow_mut().set(done as u64, total as u64);
     let outcome = maintenance::run_with(&root, recipe::modules_of, &tell_progress)?;
     drop(progress);
     let sessions = session_caches::clean(&root)?;

@@ -8,6 +8,7 @@ use vkstash_store::format::record::Kind;
 use vkstash_store::format::refusal::OpenError;
 use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 
+use crate::choice::program_of;
 use crate::cli::ListArgs;
 use crate::in_force;
 use crate::output;
@@ -42,6 +43,8 @@ pub(crate) enum ListError {
 struct Row {
     name: String,
     folder: String,
+    /// The path of its file in its last run. Empty: not known.
+    program: String,
     bytes: u64,
     /// Stored recipes, superseded ones included.
     pipelines: u64,
@@ -56,6 +59,7 @@ impl Row {
         Row {
             name: info.display.clone(),
             folder: info.folder.clone(),
+            program: program_of(info).to_owned(),
             bytes: in_force::bytes(info),
             pipelines: in_force::sum(recipes.copied()),
             runs: info.runs.runs,
@@ -80,9 +84,13 @@ pub(crate) fn main(args: &ListArgs) -> Result<(), ListError> {
     for row in &rows {
         let used = row.last_use_unix_ms.map_or_else(|| "never".to_owned(), |used| time::age(used, now));
         // Other commands need the folder where several applications have a name.
-        let name = if unique(row) { &row.name } else { &row.folder };
+        let name = match (unique(row), row.program.as_str()) {
+            (true, _) => row.name.clone(),
+            (false, "") => row.folder.clone(),
+            (false, program) => format!("{} ({program})", row.folder),
+        };
         let (bytes, pipelines, runs) = (size(row.bytes), row.pipelines, row.runs);
-        table.row([used, bytes.to_string(), pipelines.to_string(), runs.to_string(), name.clone()]);
+        table.row([used, bytes.to_string(), pipelines.to_string(), runs.to_string(), name]);
     }
     let mut text = table.lines(screen::width());
     let total = in_force::sum(rows.iter().map(|row| row.bytes));

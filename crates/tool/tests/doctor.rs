@@ -166,7 +166,10 @@ fn the_drivers_own_caches_and_sandboxes_are_told_of() {
     let (status, said) = machine.doctor(&[]);
     assert_eq!(status, 0, "{said}");
     assert!(said.contains("note   Mesa's own cache has 1000.0 MiB of at most 1.0 GiB in "), "{said}");
-    assert!(said.contains("note   programs that were installed with Flatpak run without the layer"), "{said}");
+    assert!(
+        said.contains("note   programs that were installed with Flatpak run without the layer"),
+        "{said}"
+    );
     assert!(said.contains("ok     Steam's runtime takes the installed layer over"), "{said}");
     let larger = [("MESA_SHADER_CACHE_MAX_SIZE", "8G"), ("VKSTASH_DIR", "/tmp/elsewhere")];
     let (_, said) = machine.doctor(&larger);

@@ -244,7 +244,10 @@ fn a_run_without_a_device_says_whether_the_layer_was_loaded() {
     let disabled = said(&asks, &[("VKSTASH_DISABLE", "1")]);
     assert!(disabled.starts_with("vkstash: VKSTASH_DISABLE is set"), "{disabled}");
     let kept_out = said(&asks, &[("VK_LOADER_LAYERS_DISABLE", "~implicit~")]);
-    assert!(kept_out.contains("the layer was not loaded") && kept_out.contains("kept the layer out"), "{kept_out}");
+    assert!(
+        kept_out.contains("the layer was not loaded") && kept_out.contains("kept the layer out"),
+        "{kept_out}"
+    );
     assert!(said(&["true"], &[]).starts_with("vkstash: the layer was not loaded"));
     assert!(real.sandbox.nothing_left_in_temp());
 }

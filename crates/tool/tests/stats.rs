@@ -151,6 +151,7 @@ pub(super) fn run_on(
     };
     let report = RunReport {
         application: app.display.clone(),
+        program: format!("/games/{}/game", app.folder),
         started_unix_ms: moment,
         updated_unix_ms: moment + 5,
         pid,

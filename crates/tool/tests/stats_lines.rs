@@ -266,6 +266,7 @@ fn one_name_of_two_applications_is_told_apart() {
     }
     let lines = shown(&sandbox, &root, &[]);
     assert!(lines.starts_with(&format!("{}: ", names[0].folder)), "{lines}");
+    assert_eq!(lines.lines().nth(1), Some(&*format!("  /games/{}/game", names[0].folder)), "{lines}");
     let refused = output(sandbox.tool().args(["stats", "game", "--dir"]).arg(&root));
     assert_eq!(refused.status.code(), Some(1));
     let lines: Vec<_> = text(&refused.stderr).lines().collect();
@@ -273,7 +274,7 @@ fn one_name_of_two_applications_is_told_apart() {
         lines[0].ends_with("\"game\" is the name of several applications; name one by its folder:"),
         "{lines:?}"
     );
-    assert_eq!(lines[1], format!("  {} (1 h ago)", names[0].folder));
+    assert_eq!(lines[1], format!("  {0} (1 h ago, /games/{0}/game)", names[0].folder));
     assert_eq!((lines.len(), lines[11]), (12, "  and 2 more: `vkstash list`"));
     let named = shown(&sandbox, &root, &[names[11].folder.as_str()]);
     assert!(named.contains("; last run 12 h ago\n"), "{named}");

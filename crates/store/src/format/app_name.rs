@@ -1,11 +1,17 @@
 //! The name of an application's folder, made of what the program calls itself.
 
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt as _;
+
 use sha2::{Digest, Sha256};
 
 use crate::base::text::hex;
 
 /// The longest display name, in bytes.
 const MAX_DISPLAY: usize = 48;
+
+/// What the kernel appends to the path of a file that is gone.
+const DELETED: &[u8] = b" (deleted)";
 
 /// Executables of Wine. The program that runs in them is named on their command line.
 const WINE: [&[u8]; 4] = [b"wine", b"wine64", b"wine-preloader", b"wine64-preloader"];
@@ -25,11 +31,8 @@ impl AppName {
     /// Programs share a stash if both the application's name and the file name of the executable are equal. Under Wine
     /// the executable is the first argument that ends in `.exe`.
     pub fn new(application: Option<&[u8]>, executable: &[u8], command_line: &[Vec<u8>]) -> AppName {
-        let mut file = file_name(executable, b"/");
-        if WINE.contains(&file) {
-            let windows = command_line.iter().map(|argument| file_name(argument, b"/\\"));
-            file = windows.into_iter().find(|name| is_exe(name)).unwrap_or(file);
-        }
+        let (path, separators) = program(executable, command_line);
+        let file = file_name(path, separators);
         let application = application.unwrap_or_default();
         let display = [application, stem(file)]
             .into_iter()
@@ -49,16 +52,8 @@ impl AppName {
 
     /// The name of this process.
     pub fn of_process(application: Option<&[u8]>) -> AppName {
-        use std::os::unix::ffi::{OsStrExt, OsStringExt};
-        let command_line: Vec<_> = std::env::args_os().map(OsStringExt::into_vec).collect();
-        let executable = match std::fs::read_link("/proc/self/exe") {
-            Ok(path) => path.as_os_str().as_bytes().to_vec(),
-            // Some sandboxes have no /proc.
-            Err(_) => command_line.first().cloned().unwrap_or_default(),
-        };
-        // The kernel appends this when an updater has replaced the file of a running program.
-        let executable = executable.strip_suffix(b" (deleted)").unwrap_or(&executable);
-        AppName::new(application, executable, &command_line)
+        let (executable, command_line) = this_process();
+        AppName::new(application, &executable, &command_line)
     }
 
     /// The name with this folder. `None` if the folder's name has another form.
@@ -77,6 +72,38 @@ impl AppName {
             _ => folder,
         }
     }
+}
+
+/// The path of the file whose name [`AppName::new`] takes, for people: two applications of one name are told apart by
+/// it.
+pub fn program_of_process() -> String {
+    let (executable, command_line) = this_process();
+    String::from_utf8_lossy(program(&executable, &command_line).0).into_owned()
+}
+
+/// The path of the executable, and the command line.
+fn this_process() -> (Vec<u8>, Vec<Vec<u8>>) {
+    let command_line: Vec<_> = std::env::args_os().map(OsString::into_vec).collect();
+    let mut executable = match std::fs::read_link("/proc/self/exe") {
+        Ok(path) => path.into_os_string().into_vec(),
+        // Some sandboxes have no /proc.
+        Err(_) => command_line.first().cloned().unwrap_or_default(),
+    };
+    // The kernel appends this when an updater has replaced the file of a running program.
+    if executable.ends_with(DELETED) {
+        executable.truncate(executable.len() - DELETED.len());
+    }
+    (executable, command_line)
+}
+
+/// The path of the file that a process runs, and what stands between its names: its executable or, under Wine, the
+/// first argument that ends in `.exe`.
+fn program<'a>(executable: &'a [u8], command_line: &'a [Vec<u8>]) -> (&'a [u8], &'static [u8]) {
+    let of_windows = match WINE.contains(&file_name(executable, b"/")) {
+        true => command_line.iter().find(|argument| is_exe(argument)),
+        false => None,
+    };
+    of_windows.map_or((executable, b"/"), |argument| (argument, b"/\\"))
 }
 
 fn file_name<'a>(path: &'a [u8], separators: &[u8]) -> &'a [u8] {

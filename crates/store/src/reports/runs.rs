@@ -24,7 +24,7 @@ pub(crate) const REPORT_MAGIC: [u8; 8] = *b"\x89VKR\r\n\x1a\n";
 pub(crate) const TOTALS_MAGIC: [u8; 8] = *b"\x89VKT\r\n\x1a\n";
 /// An empty folder: see [`note_instance`].
 const INSTANCE: &str = "instance";
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 const RECORD_HEADER_BYTES: usize = 24;
 const MAX_BODY: usize = 4 << 20;
 /// The end of a report's file name.

@@ -132,6 +132,7 @@ fn golden(name: &str) -> PathBuf {
 fn report() -> RunReport {
     RunReport {
         application: "test".into(),
+        program: "/opt/test/test".into(),
         started_unix_ms: 1,
         updated_unix_ms: 2,
         pid: 3,
@@ -167,7 +168,7 @@ fn all() -> [(&'static str, Vec<u8>); 10] {
         ("comparison-v2.vks", comparisons()),
         ("estimates-v2.vks", estimates()),
         ("timeline-v2.vkl", timeline()),
-        ("report-v2.vkr", runs::encode(runs::REPORT_MAGIC, &report()).unwrap()),
+        ("report-v3.vkr", runs::encode(runs::REPORT_MAGIC, &report()).unwrap()),
     ]
 }
 
@@ -227,13 +228,15 @@ fn every_way_of_storing_stays_readable() {
 }
 
 #[test]
-fn a_report_of_version_2_stays_readable_and_one_of_version_1_is_left_out() {
+fn a_report_of_version_3_stays_readable_and_older_ones_are_left_out() {
     let root = root();
-    for (file, version) in [("run-a.vkr", "report-v1.vkr"), ("run-b.vkr", "report-v2.vkr")] {
+    let versions =
+        [("run-a.vkr", "report-v1.vkr"), ("run-b.vkr", "report-v2.vkr"), ("run-c.vkr", "report-v3.vkr")];
+    for (file, version) in versions {
         fs::copy(golden(version), root.path().join(file)).unwrap();
     }
     assert_eq!(runs::read_all(root.path()), [report()]);
-    assert_eq!(fs::read_dir(root.path()).unwrap().count(), 2);
+    assert_eq!(fs::read_dir(root.path()).unwrap().count(), 3);
 }
 
 #[test]

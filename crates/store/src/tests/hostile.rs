@@ -99,6 +99,7 @@ fn a_report(number: u64) -> RunReport {
         DeviceReport { name: "gpu".into(), part: "abc".into(), counters, bypassed, ..Default::default() };
     RunReport {
         application: "test".into(),
+        program: "/opt/test".into(),
         started_unix_ms: 1000 + number,
         updated_unix_ms: u64::MAX,
         pid: 0x7fff_ffff,

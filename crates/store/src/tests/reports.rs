@@ -21,6 +21,7 @@ fn report(number: u64) -> RunReport {
     };
     RunReport {
         application: "test".into(),
+        program: "/opt/test".into(),
         started_unix_ms: 1000 + number,
         updated_unix_ms: 2000 + number,
         // No process has this number.

@@ -21,12 +21,7 @@ pub(super) struct Remark {
 
 /// `first` is the run before those that count; `taken` are those without the layer, with an empty stash and with a
 /// filled one.
-pub(super) fn of(
-    first: &Run,
-    taken: &[Vec<Run>; 3],
-    pipelines: &Pipelines,
-    caches: &Caches,
-) -> Vec<Remark> {
+pub(super) fn of(first: &Run, taken: &[Vec<Run>; 3], pipelines: &Pipelines, caches: &Caches) -> Vec<Remark> {
     let mut remarks = Vec::new();
     let mut say = |what: String, next| remarks.push(Remark { what, next });
     let [without, empty, filled] = taken;
@@ -82,7 +77,8 @@ pub(super) fn of(
 
 /// Where the drivers' own caches were not what a program has that ran before.
 fn of_caches(caches: &Caches) -> Option<(String, &'static str)> {
-    let grown: u64 = caches.caches.iter().map(|cache| cache.bytes_after - cache.bytes_before.min(cache.bytes_after)).sum();
+    let grown: u64 =
+        caches.caches.iter().map(|cache| cache.bytes_after - cache.bytes_before.min(cache.bytes_after)).sum();
     match caches.state {
         State::Filling => Some((
             format!("the drivers' own caches grew by {} during the runs that count", size(grown)),

@@ -37,7 +37,8 @@ impl Machine<'_> {
     /// The sandbox in which this command runs.
     fn this_sandbox(&self) -> Option<Finding> {
         if let Ok(info) = fs::read_to_string(self.path("/.flatpak-info")) {
-            let runtime = info.lines().find_map(|line| line.strip_prefix("runtime=")).unwrap_or("its runtime");
+            let runtime =
+                info.lines().find_map(|line| line.strip_prefix("runtime=")).unwrap_or("its runtime");
             return Some(Finding::note(
                 format!("this is a Flatpak sandbox ({runtime}): layers of the host are not there"),
                 "a Flatpak program gets layers from extensions of its runtime; run `vkstash doctor` on the host, too",
@@ -65,7 +66,8 @@ impl Machine<'_> {
     /// Steam's own package: games run in a container that has the host's implicit layers.
     fn steam(&self) -> Option<Finding> {
         let home = self.folder("HOME")?;
-        let is_there = [".steam/root", ".local/share/Steam"].iter().any(|at| self.path(home.join(at)).exists());
+        let is_there =
+            [".steam/root", ".local/share/Steam"].iter().any(|at| self.path(home.join(at)).exists());
         if !is_there {
             return None;
         }
@@ -80,11 +82,16 @@ impl Machine<'_> {
         }
         if let Some(stash) = self.folder("VKSTASH_DIR").filter(|stash| !stash.starts_with(&home)) {
             return Some(Finding::note(
-                format!("games in Steam's runtime may not see the stash: {} is not below the home", stash.display()),
+                format!(
+                    "games in Steam's runtime may not see the stash: {} is not below the home",
+                    stash.display()
+                ),
                 format!("share it: PRESSURE_VESSEL_FILESYSTEMS_RW={} in the launch options", stash.display()),
             ));
         }
-        Some(Finding::good("Steam's runtime takes the installed layer over: launch options `VKSTASH=1 %command%`"))
+        Some(Finding::good(
+            "Steam's runtime takes the installed layer over: launch options `VKSTASH=1 %command%`",
+        ))
     }
 }
 
@@ -118,7 +125,8 @@ mod tests {
 
     #[test]
     fn the_sandbox_of_this_command_is_named() {
-        let info = "[Application]\nname=org.example.Game\nruntime=runtime/org.freedesktop.Platform/x86_64/25.08\n";
+        let info =
+            "[Application]\nname=org.example.Game\nruntime=runtime/org.freedesktop.Platform/x86_64/25.08\n";
         let found = of(&[(".flatpak-info", info)], &[HOME]);
         assert!(found[0].1.contains("runtime/org.freedesktop.Platform/x86_64/25.08"), "{found:?}");
         let found = of(&[("run/host/container-manager", "pressure-vessel\n")], &[HOME]);

@@ -35,9 +35,7 @@ fn of_last_run(application: &ApplicationInfo) -> Option<Finding> {
     let pipelines = counted(requests, "pipeline");
     Some(Finding::note(
         format!("{name}: in its last run workers found no free processor for {missed} of {pipelines}"),
-        format!(
-            "it uses every processor itself; `vkstash prewarm {name}` does the work before it starts"
-        ),
+        format!("it uses every processor itself; `vkstash prewarm {name}` does the work before it starts"),
     ))
 }
 

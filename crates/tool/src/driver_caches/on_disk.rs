@@ -40,7 +40,8 @@ pub(crate) fn vendor_of(driver: u32) -> Option<&'static str> {
 fn of_vendor(vendor: &'static Vendor, variable: Variable<'_>) -> Vec<OnDisk> {
     let Some((parent, names)) = vendor.place(variable) else { return Vec::new() };
     let folders = names.iter().map(|name| parent.join(name)).filter(|folder| folder.is_dir());
-    let chosen = vendor.sizes.first().and_then(|name| variable(name)).map(|text| text.to_string_lossy().into_owned());
+    let chosen =
+        vendor.sizes.first().and_then(|name| variable(name)).map(|text| text.to_string_lossy().into_owned());
     let limit = chosen.and_then(|text| (vendor.parse)(&text)).or(vendor.default);
     let variable = vendor.sizes.first().copied().unwrap_or_default();
     folders

@@ -17,10 +17,10 @@ use super::model::{
     Selection, Sessions, Stash, Store, Unreadable, Work,
 };
 use super::{attention, remark};
-use crate::choice::{ChoiceError, choose};
+use crate::choice::{ChoiceError, choose, program_of};
 use crate::config::problems::problems;
-use crate::tally::Tally;
 use crate::driver_caches::limits;
+use crate::tally::Tally;
 use crate::{in_force, names, session_caches};
 
 /// Why there are no statistics.
@@ -163,6 +163,7 @@ fn application(
     let mut application = Application {
         name: info.display.clone(),
         folder: info.folder.clone(),
+        program: program_of(info).to_owned(),
         bytes,
         sessions: Sessions::default(),
         keep: Keep {

@@ -91,6 +91,8 @@ pub(crate) struct Unreadable {
 pub(crate) struct Application {
     pub(crate) name: String,
     pub(crate) folder: String,
+    /// The path of its file in its last run. Empty: not known.
+    pub(crate) program: String,
     pub(crate) bytes: u64,
     /// Caches of sessions.
     pub(crate) sessions: Sessions,

@@ -6,6 +6,7 @@ use super::view::View;
 use super::{details, full};
 use crate::driver_caches::limits::DriverLimit;
 use crate::in_force;
+use crate::term::style::Style;
 use crate::term::wrap;
 use crate::units::{counted, plain, size};
 
@@ -53,6 +54,9 @@ fn describe(lines: &mut Vec<String>, stash: &Stash, application: &Application, v
     // Commands need the folder where several applications have a name.
     let name = if has_namesake { &application.folder } else { &application.name };
     lines.push(summary(name, application, view.now_unix_ms));
+    if has_namesake && !application.program.is_empty() {
+        lines.push(format!("  {}", Style::Faint.paint(&application.program)));
+    }
     let in_detail = view.is_named || view.verbosity > 0;
     lines.extend(attention(&application.attention, in_detail));
     if application.runs_not_told_apart > 0 {
