@@ -29,8 +29,8 @@ pub(crate) enum Command {
     /// Measure a program with and without the stash
     ///
     /// Runs the command without the layer, with a new stash, and with one that earlier runs have filled, in turns. The
-    /// user's stash is not touched. The drivers' own caches are those that the user has, and warm. The command's output
-    /// is not shown; one that needs no user is measured best.
+    /// user's stash is not touched. The drivers' own caches are those that the user has; the table says what was in them.
+    /// The command's output is not shown; one that needs no user is measured best.
     Bench(BenchArgs),
     /// Make the layer known to the Vulkan loader, so that VKSTASH=1 is all a program needs
     Install(InstallArgs),

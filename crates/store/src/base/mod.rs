@@ -9,6 +9,7 @@
 //! | `sharded` | counters that threads add to without queueing |
 //! | `sort` | sorting that adds little to the library |
 //! | `owner` | files that root creates in a user's folder |
+//! | `parallel` | the same work on many things |
 //! | `text` | which characters are not printed as they are; hexadecimal digits |
 //! | `thread` | starting threads |
 //! | `timer` | how long a thread of the program may wait |
@@ -18,6 +19,7 @@ pub mod descriptor;
 pub(crate) mod keyed;
 pub mod memory;
 pub mod owner;
+pub mod parallel;
 pub mod sharded;
 pub mod signals;
 pub mod sort;

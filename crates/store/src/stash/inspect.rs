@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use crate::base::parallel;
 use crate::base::timer::never;
 use crate::bounds::LastUse;
 use crate::disk::folder::Folder;
@@ -79,22 +80,22 @@ pub fn list_applications(root: &Path) -> Result<Vec<ApplicationInfo>, OpenError>
         Err(error) => return Err(error),
     };
     let unreadable = |source| OpenError::Unreadable { path: root.path().to_owned(), source };
-    let mut applications = Vec::new();
-    for name in root.names("").map_err(unreadable)? {
-        match root.sub(&name, false) {
-            Ok(folder) => applications.push(application(&Arc::new(folder), &name).info),
-            // The entry is not a folder, so it is not a stash.
-            Err(OpenError::NotAFolder { .. }) => {}
-            // The folder was removed after the names had been read.
-            Err(error) if error.is_missing() => {}
-            Err(error) => {
-                let mut unusable = blank(&name);
-                unusable.unusable.insert(name, error.to_string());
-                applications.push(unusable);
-            }
+    let names = root.names("").map_err(unreadable)?;
+    Ok(parallel::map(&names, |name| listed(&root, name)).into_iter().flatten().collect())
+}
+
+/// The stash in that folder. None: it is none, or is gone meanwhile.
+fn listed(root: &Folder, name: &str) -> Option<ApplicationInfo> {
+    match root.sub(name, false) {
+        Ok(folder) => Some(application(&Arc::new(folder), name).info),
+        Err(OpenError::NotAFolder { .. }) => None,
+        Err(error) if error.is_missing() => None,
+        Err(error) => {
+            let mut unusable = blank(name);
+            unusable.unusable.insert(name.to_owned(), error.to_string());
+            Some(unusable)
         }
     }
-    Ok(applications)
 }
 
 /// The parts of one application, the portable one first; none if there is no such application. An error if any of them

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use vkstash_store::base::parallel;
 use vkstash_store::format::device::DeviceHeader;
 use vkstash_store::format::refusal::OpenError;
 use vkstash_store::reports::model::{DeviceReport, RunReport};
@@ -47,22 +48,22 @@ fn shown(root: &Path, found: Vec<ApplicationInfo>, selection: Selection) -> Stas
     let unreadable = found.iter().flat_map(|info| unreadable(root, info)).collect();
     let read = settings::read(root);
     let of_all = read.all();
-    let mut applications: Vec<_> = found
-        .iter()
-        .map(|info| (info, sessions(root, info)))
-        .filter(|(info, sessions)| is_ours(info) || sessions.caches > 0)
-        .map(|(info, sessions)| {
-            let own = read.of(&info.folder);
-            let disabled = own.disabled_caches.or(of_all.disabled_caches);
-            let in_force = InForce {
-                background: in_force::background_mode(&of_all, &own),
-                disabled: disabled.unwrap_or_default(),
-            };
-            let shown = application(info, &selected(root, info, selection), in_force);
-            let keep = keep(&shown, &of_all, &own);
-            Application { sessions, keep, ..shown }
-        })
-        .collect();
+    let described = |info: &ApplicationInfo| {
+        let sessions = sessions(root, info);
+        if !is_ours(info) && sessions.caches == 0 {
+            return None;
+        }
+        let own = read.of(&info.folder);
+        let disabled = own.disabled_caches.or(of_all.disabled_caches);
+        let in_force = InForce {
+            background: in_force::background_mode(&of_all, &own),
+            disabled: disabled.unwrap_or_default(),
+        };
+        let shown = application(info, &selected(root, info, selection), in_force);
+        let keep = keep(&shown, &of_all, &own);
+        Some(Application { sessions, keep, ..shown })
+    };
+    let mut applications: Vec<_> = parallel::map(&found, described).into_iter().flatten().collect();
     applications.sort_by_key(|application| std::cmp::Reverse(application.last_use_unix_ms));
     let bytes = in_force::sum(applications.iter().map(|application| application.bytes));
     let limits = in_force::limits(root, &of_all);
