@@ -11,14 +11,14 @@
 //! - `serve` what a creation call is answered with, one file for each source; it hands the parked pipelines over
 //! - `state` what is known of live instances, devices and their objects; it holds the parked pipelines in between
 //! - `loader` the loader's interface; `pipeline_binary` an extension newer than the bindings
-//! - [`recipe`] capture and rebuild: from create infos to recipes, and back
 //! - `stats` counters; `steps` what was tried for a pipeline
 //! - `live` what the process does now, for `vkstash watch`
 //! - `config`, `log`, `trace`, `guard`, `faults` the environment, log lines, traces, the end of panics and their tests;
 //!   `user_file` files that the user names
 //!
-//! Below all of them are the crates `vkstash-model`, what recipes and reports are, `vkstash-sessions`, shader cache
-//! sessions, and `vkstash-store`: the stash on disk, and what every floor stands on.
+//! Below all of them are the crates `vkstash-recipe`, from create infos to recipes and back, `vkstash-model`, what
+//! recipes and reports are, `vkstash-sessions`, shader cache sessions, and `vkstash-store`: the stash on disk, and what
+//! every floor stands on.
 #![allow(non_snake_case, reason = "the library's file name follows the Vulkan loader's conventions")]
 
 mod api;
@@ -32,7 +32,6 @@ mod loader;
 mod log;
 mod pipeline_binary;
 mod prewarm;
-pub mod recipe;
 mod serve;
 #[cfg(test)]
 #[path = "../layer-tests/src/skip.rs"]

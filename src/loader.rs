@@ -9,7 +9,7 @@ use std::ffi::{c_char, c_void};
 
 use ash::vk;
 
-use crate::recipe::chain;
+use vkstash_recipe::chain;
 
 /// The layer's name, in every manifest and in VK_INSTANCE_LAYERS.
 pub const LAYER_NAME: &str = "VK_LAYER_VKSTASH_pipeline_cache";

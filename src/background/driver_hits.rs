@@ -16,7 +16,6 @@ use super::replay::{self, NotMade, Replay, StoredCall};
 use super::work::{self, Context, Work};
 use crate::config::OfProcess;
 use crate::live::call::Call;
-use crate::recipe::rebuild::RebuildError;
 use crate::serve::create_info::CreateInfo;
 use crate::serve::driver_hits::{self, NotRecorded};
 use crate::serve::request::Request;
@@ -24,6 +23,7 @@ use crate::state::device::Device;
 use crate::state::driver_hits::DriverHit;
 use vkstash_model::counters::Count;
 use vkstash_model::live::Activity;
+use vkstash_recipe::rebuild::RebuildError;
 use vkstash_store::part::admission::Admission;
 
 /// How long the program must have created no pipelines. Loading comes first: a driver may serialise its calls, and

@@ -8,7 +8,6 @@ use super::objects::OwnObjects;
 use super::questions::{Questions, Watch};
 use super::replay::{self, NotMade, Replay, StoredCall};
 use crate::faults;
-use crate::recipe::chain::Arena;
 use crate::serve::call::Answer;
 use crate::serve::create_info::CreateInfo;
 use crate::serve::driver_hits::NotRecorded;
@@ -20,6 +19,7 @@ use crate::state::parked::{Finished, For, MadeOf, UNKNOWN_BYTES};
 use crate::state::stored::{Source, Stored};
 use vkstash_model::counters::Count;
 use vkstash_model::payload::{self, Failure, FoundWith};
+use vkstash_recipe::chain::Arena;
 use vkstash_store::base::memory;
 use vkstash_store::format::record::{Key, Kind};
 

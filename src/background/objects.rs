@@ -8,13 +8,13 @@ use ash::vk;
 use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
 
-use crate::recipe::capture::render_pass::uses;
-use crate::recipe::capture::{LibraryTraits, SubpassUse};
-use crate::recipe::rebuild::render_pass::{Form, render_pass};
-use crate::recipe::rebuild::{self, Limits, RebuildError, Source, objects};
 use crate::state::dispatch::DeviceTable;
 use vkstash_model::recipe::{Code, PipelineLayout, Recipe, RenderPass, Sampler, SetLayout};
 use vkstash_model::{check, key, payload};
+use vkstash_recipe::capture::render_pass::uses;
+use vkstash_recipe::capture::{LibraryTraits, SubpassUse};
+use vkstash_recipe::rebuild::render_pass::{Form, render_pass};
+use vkstash_recipe::rebuild::{self, Limits, RebuildError, Source, objects};
 use vkstash_store::base::util::lock;
 use vkstash_store::format::record::{Key, Kind};
 

@@ -19,7 +19,6 @@ use crate::faults;
 use crate::guard::contained;
 use crate::live;
 use crate::live::call::Call;
-use crate::recipe::rebuild::RebuildError;
 use crate::serve::driver_hits;
 use crate::state::device::{Device, IdentifierMode};
 use crate::state::parked::Finished;
@@ -27,6 +26,7 @@ use crate::state::plan::Plan;
 use crate::state::stored::Stored;
 use vkstash_model::counters::Count;
 use vkstash_model::live::Activity;
+use vkstash_recipe::rebuild::RebuildError;
 use vkstash_store::format::record::Key;
 use vkstash_store::part::admission::Admission;
 

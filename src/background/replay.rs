@@ -6,10 +6,6 @@ use ash::vk;
 use smallvec::SmallVec;
 
 use super::objects::{ObjectError, OwnObjects, RecipeObjects};
-use crate::recipe::capture::{Library, Objects, SubpassUse};
-use crate::recipe::chain::Refusal;
-use crate::recipe::rebuild::RebuildError;
-use crate::recipe::rebuild::pipeline::{Info, pipeline};
 use crate::serve::call::Call;
 use crate::serve::create_info::{CreateInfo, Creation};
 use crate::serve::driver_hits::NotRecorded;
@@ -21,6 +17,10 @@ use vkstash_model::counters::BypassReason;
 use vkstash_model::identifier::{NativeIdentifier, module_identity};
 use vkstash_model::recipe::{Pipeline, Recipe};
 use vkstash_model::{check, key};
+use vkstash_recipe::capture::{Library, Objects, SubpassUse};
+use vkstash_recipe::chain::Refusal;
+use vkstash_recipe::rebuild::RebuildError;
+use vkstash_recipe::rebuild::pipeline::{Info, pipeline};
 use vkstash_store::format::record::{Key, Kind};
 
 /// Why a pipeline is not made.

@@ -7,9 +7,9 @@ use ash::vk;
 
 use super::objects::{DeviceTraits, OwnObjects};
 use super::pool::{self, Owner, Producer};
-use crate::recipe::rebuild::Limits;
 use crate::state::device::{Device, IdentifierMode};
 use vkstash_model::counters::Count;
+use vkstash_recipe::rebuild::Limits;
 use vkstash_store::base::util::lock;
 use vkstash_store::forks::PerProcess;
 use vkstash_store::settings::BackgroundMode;

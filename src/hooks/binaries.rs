@@ -7,11 +7,11 @@ use ash::vk;
 use crate::guard::guard;
 use crate::hooks::inert::pass;
 use crate::pipeline_binary::{self as api, PIPELINE_CREATE_INFO, PipelineCreateInfo};
-use crate::recipe::chain::{self, Arena};
 use crate::serve::create_info::{CreateInfo, Creation};
 use crate::serve::modules::{StoredModules, Stripped, without_identifiers};
 use crate::state::device::Device;
 use crate::state::live_devices;
+use vkstash_recipe::chain::{self, Arena};
 
 /// vkCreatePipelineBinariesKHR.
 pub unsafe extern "system" fn create(

@@ -3,9 +3,9 @@
 use ash::vk;
 
 use crate::guard::guard;
-use crate::recipe::capture::stage;
 use crate::state::live_devices;
 use vkstash_model::identifier;
+use vkstash_recipe::capture::stage;
 use vkstash_store::format::record::Key;
 
 /// vkGetShaderModuleIdentifierEXT.

@@ -4,14 +4,14 @@ use ash::vk;
 
 use crate::guard::guard;
 use crate::hooks::inert::pass;
-use crate::recipe::capture::objects;
-use crate::recipe::chain::Refusal;
 use crate::state::described::{Described, Encoded};
 use crate::state::device::Device;
 use crate::state::live_devices;
 use crate::state::objects::Objects;
 use vkstash_model::counters::BypassReason;
 use vkstash_model::key;
+use vkstash_recipe::capture::objects;
+use vkstash_recipe::chain::Refusal;
 
 /// Defines the create and destroy hooks of one type of object.
 macro_rules! object_hooks {
@@ -156,7 +156,7 @@ fn described<T: Clone + Send + Sync + 'static>(
 pub(super) fn encoded(
     tag: &[u8; 8],
     description: &impl serde::Serialize,
-    subpasses: Vec<crate::recipe::capture::SubpassUse>,
+    subpasses: Vec<vkstash_recipe::capture::SubpassUse>,
 ) -> Described<Encoded> {
     let mut bytes = Vec::new();
     key::encode(description, &mut bytes).map_err(|_| Refusal::plain(BypassReason::NotCacheable))?;

@@ -4,14 +4,14 @@ use ash::vk;
 
 use crate::guard::guard;
 use crate::hooks::inert::pass;
-use crate::recipe::capture::stage;
-use crate::recipe::chain;
 use crate::state::described::Module;
 use crate::state::device::Device;
 use crate::state::live_devices;
 use vkstash_model::counters::Count;
 use vkstash_model::identifier;
 use vkstash_model::payload::module_record;
+use vkstash_recipe::capture::stage;
+use vkstash_recipe::chain;
 
 /// vkCreateShaderModule.
 pub unsafe extern "system" fn create(

@@ -11,9 +11,9 @@ use smallvec::SmallVec;
 
 use crate::guard::guard;
 use crate::loader::LAYER_NAME;
-use crate::recipe::chain;
 use crate::state::instance::{self, Instance, PhysicalDevice};
 use vkstash_model::identifier::ALGORITHM_UUID;
+use vkstash_recipe::chain;
 
 /// vkEnumerateDeviceExtensionProperties.
 pub unsafe extern "system" fn enumerate_extensions(

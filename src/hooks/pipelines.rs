@@ -10,7 +10,6 @@ use crate::faults;
 use crate::guard::{guard, guard_within, tls_destroyed};
 use crate::hooks::inert::pass;
 use crate::live;
-use crate::recipe::chain::Arena;
 use crate::serve::call::{self, Answer, Call};
 use crate::serve::create_info::{CreateInfo, Creation};
 use crate::serve::program_cache::{Contents, ProgramCache};
@@ -21,6 +20,7 @@ use crate::state::live_devices;
 use crate::trace::spans::{self, Span};
 use vkstash_model::counters::Count;
 use vkstash_model::live::Activity;
+use vkstash_recipe::chain::Arena;
 use vkstash_store::base::signals::Uncancelled;
 
 /// vkCreateComputePipelines.

@@ -5,12 +5,12 @@ use ash::vk;
 use super::layouts::{encoded, object_hooks};
 use crate::guard::guard;
 use crate::hooks::inert::pass;
-use crate::recipe::capture::render_pass::{self, uses};
 use crate::state::described::{Described, Encoded};
 use crate::state::device::Device;
 use crate::state::live_devices;
 use vkstash_model::key;
 use vkstash_model::recipe::RenderPass;
+use vkstash_recipe::capture::render_pass::{self, uses};
 
 object_hooks!(
     create_render_pass,

@@ -9,15 +9,15 @@ use rustc_hash::FxBuildHasher;
 
 use super::program::Program;
 use crate::background::objects::{LiveLibrary, ObjectError};
-use crate::recipe::capture::LibraryTraits;
-use crate::recipe::chain::Arena;
-use crate::recipe::rebuild::RebuildError;
-use crate::recipe::rebuild::pipeline::{Info, pipeline};
 use crate::serve::create_info::{CreateInfo, Creation};
 use crate::state::stored::Stored;
 use vkstash_model::counters::Count;
 use vkstash_model::recipe::Recipe;
 use vkstash_model::{check, key};
+use vkstash_recipe::capture::LibraryTraits;
+use vkstash_recipe::chain::Arena;
+use vkstash_recipe::rebuild::RebuildError;
+use vkstash_recipe::rebuild::pipeline::{Info, pipeline};
 use vkstash_store::format::record::{Key, Kind};
 
 /// Libraries of libraries of libraries: deeper than any program nests them.

@@ -9,10 +9,10 @@ use super::counts::count_result;
 use super::create_info::CreateInfo;
 use super::modules::{self, Stripped};
 use super::refuse::refuse;
-use crate::recipe::chain::{Arena, Refusal};
 use crate::state::device::{Device, IdentifierMode};
 use vkstash_model::counters::{BypassReason, Count};
 use vkstash_model::structures;
+use vkstash_recipe::chain::{Arena, Refusal};
 
 /// The driver gets the call.
 ///

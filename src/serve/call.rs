@@ -7,9 +7,9 @@ use ash::vk;
 use super::create_info::{CreateInfo, Creation};
 use super::program_cache::ProgramCache;
 use crate::faults;
-use crate::recipe::capture::parsed::Parsed;
 use crate::state::device::{Device, IdentifierMode};
 use crate::state::pipeline_class::PipelineClass;
+use vkstash_recipe::capture::parsed::Parsed;
 
 /// What one create info is answered with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

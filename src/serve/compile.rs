@@ -13,11 +13,11 @@ use super::program_cache::{Contents, ProgramCache};
 use super::request::Request;
 use super::stopwatch::{Stopwatch, Took};
 use super::{binary, feedback, record};
-use crate::recipe::chain::Arena;
 use crate::state::cache_data::NoData;
 use crate::state::pipeline_class::PipelineClass;
 use vkstash_model::counters::Count;
 use vkstash_model::payload;
+use vkstash_recipe::chain::Arena;
 
 /// Where a call's artifact can be taken from.
 enum Source<'a> {

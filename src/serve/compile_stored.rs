@@ -13,9 +13,9 @@ use super::order::{Source, order};
 use super::outcome::ArtifactOutcome;
 use super::request::Request;
 use super::{compile, driver, facts};
-use crate::recipe::capture::flags::FAIL_ON;
-use crate::recipe::chain::Arena;
 use vkstash_model::counters::Count;
+use vkstash_recipe::capture::flags::FAIL_ON;
+use vkstash_recipe::chain::Arena;
 use vkstash_store::format::record::Kind;
 
 /// Compiles the request. None where the user has not asked for it, the stash lacks a stage's code, or the driver fails:

@@ -4,11 +4,11 @@ use std::ffi::c_void;
 
 use ash::vk::{self, Handle};
 
-use crate::recipe::capture::flags::{DERIVATIVE, FAIL_ON};
-use crate::recipe::capture::parsed::Parsed;
-use crate::recipe::capture::{Captured, Objects, Scratch, compute, graphics, ray_tracing};
-use crate::recipe::chain::{self, Arena, Edit, Refusal};
 use crate::state::device::Device;
+use vkstash_recipe::capture::flags::{DERIVATIVE, FAIL_ON};
+use vkstash_recipe::capture::parsed::Parsed;
+use vkstash_recipe::capture::{Captured, Objects, Scratch, compute, graphics, ray_tracing};
+use vkstash_recipe::chain::{self, Arena, Edit, Refusal};
 
 /// What the kinds of create infos have in common.
 pub trait CreateInfo: Copy {

@@ -22,8 +22,6 @@ use super::request::{DescribedPipeline, Request};
 use super::{driver_hits, feedback, modules, record, sources};
 use crate::guard::guard;
 use crate::live;
-use crate::recipe::capture::stage::Naming;
-use crate::recipe::chain::{Arena, Refusal};
 use crate::state::cache_state::CacheState;
 use crate::state::deferred::{DeferredCall, Element, Feedback, Taken, Ticket};
 use crate::state::described::LibraryObject;
@@ -35,6 +33,8 @@ use vkstash_model::live::Activity;
 use vkstash_model::payload;
 use vkstash_model::shader_set::ShaderSet;
 use vkstash_model::steps::{StepAnswer, StepSource};
+use vkstash_recipe::capture::stage::Naming;
+use vkstash_recipe::chain::{Arena, Refusal};
 use vkstash_store::base::memory;
 use vkstash_store::format::record::{Key, Kind};
 

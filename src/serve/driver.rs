@@ -17,9 +17,9 @@ use super::outcome::{ArtifactOutcome, Found, Origin, Served};
 use super::program_cache::ProgramCache;
 use super::refuse::refuse;
 use super::request::Request;
-use crate::recipe::chain::Arena;
 use vkstash_model::counters::Count;
 use vkstash_model::steps::StepAnswer;
+use vkstash_recipe::chain::Arena;
 
 /// What the driver has answered in place of a pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

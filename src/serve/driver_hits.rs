@@ -11,12 +11,12 @@ use super::outcome::{Origin, Served};
 use super::private_cache::PrivateCache;
 use super::request::Request;
 use super::{binary, record};
-use crate::recipe::chain::Arena;
 use crate::state::device::Device;
 use crate::state::driver_hits::DriverHit;
 use crate::state::stored::Stored;
 use vkstash_model::counters::Count;
 use vkstash_model::payload;
+use vkstash_recipe::chain::Arena;
 use vkstash_store::format::record::{Key, Kind};
 
 /// What was had without a compile: of what the driver had, the recipe is recorded, and the artifact is left to

@@ -7,8 +7,8 @@
 
 use super::call::Call;
 use super::create_info::{CreateInfo, Creation};
-use crate::recipe::capture::flags::{EARLY_RETURN, FAIL_ON};
-use crate::recipe::chain::Arena;
+use vkstash_recipe::capture::flags::{EARLY_RETURN, FAIL_ON};
+use vkstash_recipe::chain::Arena;
 
 /// The create info as the driver may see it. None: the program forbids compiling, and the answer is
 /// COMPILE_REQUIRED; not for a stage without code where the user has allowed to compile stored SPIR-V.

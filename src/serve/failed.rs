@@ -6,8 +6,8 @@ use super::call::{Answer, Call};
 use super::create_info::CreateInfo;
 use super::refuse::{forbid, refuse};
 use super::{emulated, feedback};
-use crate::recipe::chain::{Arena, Refusal};
 use vkstash_model::counters::{BypassReason, Count};
+use vkstash_recipe::chain::{Arena, Refusal};
 
 /// What the driver had `made` by then, or else what it makes of the program's own create info.
 ///

@@ -8,14 +8,14 @@ use smallvec::SmallVec;
 use super::call::Call;
 use super::create_info::{CreateInfo, Creation};
 use super::request::{DescribedPipeline, Request};
-use crate::recipe::capture::stage::{self, Named, Naming};
-use crate::recipe::chain::{self, Arena, Edit};
 use crate::state::device::{Device, IdentifierMode};
 use crate::state::stored::Stored;
 use vkstash_model::identifier::NativeIdentifier;
 use vkstash_model::key;
 use vkstash_model::payload;
 use vkstash_model::recipe::{Code, Recipe};
+use vkstash_recipe::capture::stage::{self, Named, Naming};
+use vkstash_recipe::chain::{self, Arena, Edit};
 use vkstash_store::format::record::Key;
 
 type Stages = SmallVec<[vk::PipelineShaderStageCreateInfo<'static>; 5]>;

@@ -3,8 +3,8 @@
 use super::create_info::CreateInfo;
 use super::modules::StoredModules;
 use super::request::Request;
-use crate::recipe::chain::Arena;
 use crate::state::device::Device;
+use vkstash_recipe::chain::Arena;
 
 /// What a create info needs that is offered to the driver with a cache of the layer's, for as long as the call.
 pub struct Offer<'a> {

@@ -7,7 +7,6 @@ use ash::vk;
 use super::create_info::CreateInfo;
 use super::program_cache::{Contents, ProgramCache};
 use super::request::Request;
-use crate::recipe::capture::stage::{self, Named};
 use crate::state::described::EncodedObject;
 use crate::state::device::Device;
 use crate::state::objects::Objects;
@@ -17,6 +16,7 @@ use crate::state::stored::Stored;
 use vkstash_model::counters::Count;
 use vkstash_model::payload::{self, Failure, FoundWith, PREFIX, module_record};
 use vkstash_model::recipe::Parts;
+use vkstash_recipe::capture::stage::{self, Named};
 use vkstash_store::format::record::{Key, Kind};
 
 /// Whether artifacts of this class can be recorded: the driver's caches hold them, and there is a stash.

@@ -8,9 +8,9 @@ use super::call::{Answer, Call};
 use super::create_info::CreateInfo;
 use super::feedback;
 use super::program_cache::ProgramCache;
-use crate::recipe::capture::parsed::Parsed;
 use crate::state::device::{Device, IdentifierMode};
 use vkstash_model::counters::Count;
+use vkstash_recipe::capture::parsed::Parsed;
 use vkstash_store::format::record::Key;
 
 /// COMPILE_REQUIRED to one create info.

@@ -20,13 +20,13 @@ use super::{
     parked, record,
 };
 use crate::live;
-use crate::recipe::chain::Arena;
 use crate::state::device::Device;
 use crate::steps::Steps;
 use crate::trace::spans;
 use vkstash_model::counters::Count;
 use vkstash_model::live::Activity;
 use vkstash_model::steps::{CreationResult, OrderReason, StepAnswer, StepSource};
+use vkstash_recipe::chain::Arena;
 use vkstash_store::format::record::Key;
 
 /// Buffers that are reused from call to call.

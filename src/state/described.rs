@@ -1,8 +1,8 @@
 //! What is remembered of a device's objects: described when they were created, or why that cannot be done.
 
-use crate::recipe::capture::{Library, SubpassUse};
-use crate::recipe::chain::Refusal;
 use vkstash_model::recipe::{Sampler, SetLayout, YcbcrConversion};
+use vkstash_recipe::capture::{Library, SubpassUse};
+use vkstash_recipe::chain::Refusal;
 use vkstash_store::format::record::Key;
 
 /// A shader module.

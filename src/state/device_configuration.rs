@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 
 use super::application::Application;
 use crate::loader;
-use crate::recipe::chain;
 use vkstash_model::key::{self, CodecError};
 use vkstash_model::recipe::{OwnedExtension, SCHEMA};
 use vkstash_model::registry;
+use vkstash_recipe::chain;
 use vkstash_store::base::sort;
 use vkstash_store::format::record::Key;
 

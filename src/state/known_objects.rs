@@ -6,11 +6,11 @@ use ash::vk::{self, Handle};
 use super::described::{EncodedObject, LibraryObject, Module};
 use super::device::{Device, IdentifierMode};
 use super::objects::Objects;
-use crate::recipe::capture::{self, Library, SubpassUse};
-use crate::recipe::chain::Refusal;
 use vkstash_model::counters::BypassReason;
 use vkstash_model::identifier::{self, NativeIdentifier};
 use vkstash_model::payload::module_record;
+use vkstash_recipe::capture::{self, Library, SubpassUse};
+use vkstash_recipe::chain::Refusal;
 use vkstash_store::format::record::Key;
 
 fn unknown_object() -> Refusal {

@@ -2,7 +2,7 @@
 
 use ash::vk;
 
-use crate::recipe::capture::parsed::Parsed;
+use vkstash_recipe::capture::parsed::Parsed;
 
 /// What a driver may keep in its caches or not: RADV, for one, caches complete pipelines and no fast links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

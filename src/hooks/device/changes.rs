@@ -11,11 +11,11 @@ use crate::config::Config;
 use crate::loader;
 use crate::log;
 use crate::pipeline_binary;
-use crate::recipe::chain::{self, Arena, Edit};
 use crate::state::device::IdentifierMode;
 use crate::state::device_configuration::{DeviceConfiguration, extension_names};
 use crate::state::instance::{CacheControl, PhysicalDevice};
 use vkstash_model::{registry, structures};
+use vkstash_recipe::chain::{self, Arena, Edit};
 
 /// The features that the layer may switch on.
 #[derive(Clone, Copy)]

@@ -2,10 +2,10 @@
 
 use std::ptr;
 
-use VkLayer_vkstash::recipe::capture::parsed::Parsed;
-use VkLayer_vkstash::recipe::capture::{Objects, Scratch, compute, graphics, ray_tracing};
 use ash::vk::{self, DynamicState as D, GraphicsPipelineLibraryFlagsEXT as Subset, Handle};
 use vkstash_model::recipe::Recipe;
+use vkstash_recipe::capture::parsed::Parsed;
+use vkstash_recipe::capture::{Objects, Scratch, compute, graphics, ray_tracing};
 
 /// A create info of any kind.
 pub(crate) enum Info {

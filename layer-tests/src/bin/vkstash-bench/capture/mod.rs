@@ -14,10 +14,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use VkLayer_vkstash::recipe::capture::Scratch;
 use sha2::{Digest as _, Sha256};
 use vkstash_layer_tests::bench::report::Device;
 use vkstash_model::key;
+use vkstash_recipe::capture::Scratch;
 use vkstash_store::format::app_name::AppName;
 use vkstash_store::format::record::{Key, Kind};
 use vkstash_store::part::open::Part;
