@@ -1,0 +1,1 @@
+//! The container of Fossilize: entries by tag and hash.
