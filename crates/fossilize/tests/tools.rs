@@ -1,6 +1,8 @@
 //! Archives against Fossilize's own programs, which scripts/fossilize.sh builds. VKSTASH_FOSSILIZE names their folder;
 //! without it these tests are skipped.
 
+#![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
+
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Write as _;

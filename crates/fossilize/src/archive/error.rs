@@ -3,8 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use super::MAX_PAYLOAD;
-use super::layout::{OLDEST_VERSION, VERSION};
+use super::layout::{MAX_PAYLOAD, OLDEST_VERSION, VERSION};
 
 /// Why a file cannot be read as an archive.
 #[derive(Debug, thiserror::Error)]

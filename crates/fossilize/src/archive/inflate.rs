@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use flate2::write::ZlibEncoder;
 use flate2::{Compression as Level, Decompress, FlushDecompress, Status};
 
-use super::Damage;
+use super::error::Damage;
 use super::layout::{Compression, PayloadHeader};
 
 /// A byte of a deflate stream stands for at most this many bytes: two bits can stand for 258.

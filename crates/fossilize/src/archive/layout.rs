@@ -14,7 +14,7 @@
 //!
 //! Tag and hash are not covered by the CRC.
 
-use super::Tag;
+use super::tag::Tag;
 
 /// The first bytes of an archive: the name, and three bytes that must be zero.
 pub const MAGIC: [u8; 15] = *b"\x81FOSSILIZEDB\0\0\0";
@@ -28,6 +28,9 @@ pub const NAME: usize = TAG_DIGITS + HASH_DIGITS;
 pub const HEADER: usize = 16;
 /// The size of an archive without entries.
 pub const EMPTY: u64 = MAGIC.len() as u64 + 1;
+/// The largest payload that is read or written, in bytes. Pipelines have some KiB, and the largest modules of games
+/// some MiB; a header may claim 4 GiB. Reading takes twice this much memory: the stored bytes, and the inflated ones.
+pub const MAX_PAYLOAD: u32 = 64 << 20;
 
 const TAG_DIGITS: usize = 24;
 const HASH_DIGITS: usize = 16;

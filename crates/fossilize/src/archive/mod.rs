@@ -27,11 +27,8 @@ mod writer;
 mod tests;
 
 pub use error::{Damage, OpenError, WriteError};
+pub use layout::MAX_PAYLOAD;
 pub use reader::{Payloads, Reader};
 pub use scan::{Entry, MAX_ENTRIES, Skipped};
 pub use tag::Tag;
 pub use writer::Writer;
-
-/// The largest payload that is read or written, in bytes. Pipelines have some KiB, and the largest modules of games
-/// some MiB; a header may claim 4 GiB. Reading takes twice this much memory: the stored bytes, and the inflated ones.
-pub const MAX_PAYLOAD: u32 = 64 << 20;

@@ -8,10 +8,11 @@ use std::slice;
 
 use rustix::fs::{Mode, OFlags};
 
+use super::error::{Damage, OpenError};
 use super::inflate::{empty, inflate};
 use super::layout::{Compression, EMPTY, MAGIC, OLDEST_VERSION, VERSION};
-use super::scan::{Index, scan};
-use super::{Damage, Entry, MAX_ENTRIES, OpenError, Skipped, Tag};
+use super::scan::{Entry, Index, MAX_ENTRIES, Skipped, scan};
+use super::tag::Tag;
 
 /// An archive that is read: its index is in memory, its payloads are read on request.
 #[derive(Debug)]

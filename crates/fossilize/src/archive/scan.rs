@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::io::{self, BufReader, Read, Seek};
 
 use super::inflate::sizes_are_possible;
-use super::layout::{self, Compression, HEADER, NAME, PayloadHeader};
-use super::{MAX_PAYLOAD, Tag};
+use super::layout::{self, Compression, HEADER, MAX_PAYLOAD, NAME, PayloadHeader};
+use super::tag::Tag;
 
 /// The most entries that are indexed: 128 MiB of index. Steam's archives of one game have some hundred thousand.
 pub const MAX_ENTRIES: usize = 4 << 20;

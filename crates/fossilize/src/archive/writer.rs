@@ -3,9 +3,10 @@
 use std::collections::HashSet;
 use std::io::Write;
 
+use super::error::WriteError;
 use super::inflate::deflate;
-use super::layout::{self, Compression, MAGIC, PayloadHeader, VERSION};
-use super::{MAX_PAYLOAD, Tag, WriteError};
+use super::layout::{self, Compression, MAGIC, MAX_PAYLOAD, PayloadHeader, VERSION};
+use super::tag::Tag;
 
 /// A new archive. The same entries in the same order give the same bytes.
 #[derive(Debug)]
