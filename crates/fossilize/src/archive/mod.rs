@@ -1,13 +1,12 @@
 //! The container of Fossilize (.foz, its class `StreamArchive`): entries by tag and hash.
 //!
-//! - [`Reader`] (`reader.rs`, `scan.rs`) the index of a file, and payloads on request
-//! - [`Writer`] (`writer.rs`) a new archive
-//! - [`Tag`] (`tag.rs`) what an entry describes
+//! - `reader` ([`Reader`]) payloads on request; `writer` ([`Writer`]) a new archive
+//! - `scan` ([`Entry`]) the index of a file
+//! - `inflate` compressed payloads
+//! - `error` ([`OpenError`], [`Damage`], [`WriteError`]) what can go wrong
 //! - [`layout`] the bytes of the container
-//! - `inflate.rs` compressed payloads
-//! - [`payload`] the JSON and the binary part of a payload
-//! - [`varint`] SPIR-V words in the binary part
-//! - `error.rs` what can go wrong
+//! - `tag` ([`Tag`]) what an entry describes
+//! - [`payload`] the JSON and the binary part of a payload; [`varint`] SPIR-V words in the binary part
 //!
 //! The format is described in Fossilize's `fossilize_db.cpp`. A file that another process is writing is read up to its
 //! last complete entry. A damaged entry never makes the others unreadable, unless the size in its header is wrong: the
