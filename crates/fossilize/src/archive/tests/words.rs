@@ -7,7 +7,10 @@ use super::super::{payload, varint};
 
 proptest! {
     #[test]
-    fn words_are_decoded_as_they_were_encoded(words in proptest::collection::vec(any::<u32>(), 0..200), shift in 0..32) {
+    fn words_are_decoded_as_they_were_encoded(
+        words in proptest::collection::vec(any::<u32>(), 0..200),
+        shift in 0..32,
+    ) {
         let words: Vec<u32> = words.iter().map(|word| word >> shift).collect();
         let bytes = varint::encode(&words);
         prop_assert_eq!(varint::decode(&bytes, words.len()), Ok(words.clone()));
@@ -19,7 +22,10 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_decoded_without_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..60), count in 0..70usize) {
+    fn any_bytes_are_decoded_without_a_panic(
+        bytes in proptest::collection::vec(any::<u8>(), 0..60),
+        count in 0..70usize,
+    ) {
         if let Ok(words) = varint::decode(&bytes, count) {
             prop_assert_eq!(words.len(), count);
         }
