@@ -1,0 +1,1 @@
+//! Fossilize's JSON, from and to Vulkan's create infos.
