@@ -4,12 +4,12 @@ use std::ffi::c_void;
 use std::ptr;
 
 use ash::vk::{self, BaseInStructure, StructureType as S};
-use serde_json::Value;
 
+use super::document::{Object, Value};
 use super::error::{ParseError, Problem, WriteError};
 use super::form::Chained;
 use super::members::{array, object, only, read};
-use super::reader::{Object, Reader};
+use super::reader::Reader;
 #[cfg(test)]
 use super::samples::Samples;
 use super::writer::Writer;

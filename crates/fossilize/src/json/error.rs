@@ -32,6 +32,9 @@ pub enum Problem {
     /// A member that the structure does not have. Leaving it out could make another pipeline of it.
     #[error("an unknown member")]
     UnknownMember,
+    /// A member that stands in its object twice.
+    #[error("there twice")]
+    Twice,
     /// The value is of another kind.
     #[error("not {0}")]
     Kind(&'static str),

@@ -3,10 +3,10 @@
 use std::ffi::c_void;
 
 use ash::vk::TaggedStructure;
-use serde_json::Value;
 
+use super::document::{Object, Value};
 use super::error::{ParseError, WriteError};
-use super::reader::{Object, Reader};
+use super::reader::Reader;
 #[cfg(test)]
 use super::samples::Samples;
 use super::writer::Writer;

@@ -4,12 +4,12 @@ use std::ffi::{CStr, CString, c_char, c_void};
 use std::ptr;
 
 use ash::vk::SpecializationMapEntry;
-use serde_json::Value;
 
+use super::document::{Object, Value};
 use super::encodings::{from_base64, to_base64};
 use super::error::{ParseError, Problem, WriteError};
 use super::form::{Json, Members};
-use super::reader::{Object, Reader};
+use super::reader::Reader;
 use super::writer::Writer;
 
 /// The largest count of an array that a document may leave out because the state is dynamic. More than any device
@@ -18,21 +18,33 @@ pub const MOST_WITHOUT_ARRAY: u32 = 1 << 16;
 
 /// The value as an object.
 pub fn object(value: &Value) -> Result<&Object, ParseError> {
-    value.as_object().ok_or_else(|| ParseError::new(Problem::Kind("an object")))
+    if let Value::Object(object) = value { Ok(object) } else { refused(Problem::Kind("an object")) }
 }
 
 /// The value as an array.
 pub fn array(value: &Value) -> Result<&[Value], ParseError> {
-    value.as_array().map(Vec::as_slice).ok_or_else(|| ParseError::new(Problem::Kind("an array")))
+    if let Value::Array(array) = value { Ok(array) } else { refused(Problem::Kind("an array")) }
 }
 
-/// Refuses an object that has members other than these.
+fn refused<T>(problem: Problem) -> Result<T, ParseError> {
+    Err(ParseError::new(problem))
+}
+
+/// Refuses an object that has members other than these, or one of them twice.
 pub fn only(object: &Object, names: &[&str], others: &[&str]) -> Result<(), ParseError> {
-    let known = |name: &&String| names.contains(&name.as_str()) || others.contains(&name.as_str());
-    match object.keys().find(|name| !known(name)) {
-        Some(name) => Err(ParseError::new(Problem::UnknownMember).inside(name)),
-        None => Ok(()),
+    let mut seen = 0u64;
+    for (name, _) in object.iter() {
+        let known = names.iter().chain(others).position(|&known| known == name);
+        let Some(index) = known else {
+            return Err(ParseError::new(Problem::UnknownMember).inside(name));
+        };
+        let bit = 1 << index;
+        if seen & bit != 0 {
+            return Err(ParseError::new(Problem::Twice).inside(name));
+        }
+        seen |= bit;
     }
+    Ok(())
 }
 
 /// A member that must be there.
@@ -43,7 +55,7 @@ pub fn required<'a>(object: &'a Object, name: &str) -> Result<&'a Value, ParseEr
 /// A string that must be there.
 pub fn text<'a>(object: &'a Object, name: &str) -> Result<&'a str, ParseError> {
     let kind = || ParseError::new(Problem::Kind("a string")).inside(name);
-    required(object, name)?.as_str().ok_or_else(kind)
+    required(object, name)?.text().ok_or_else(kind)
 }
 
 /// A value that must be there.
@@ -153,7 +165,7 @@ pub fn read_pointer<T: Json>(
 
 /// A name that may be missing.
 pub fn read_name(object: &Object, name: &str, reader: &mut Reader) -> Result<*const c_char, ParseError> {
-    if !object.contains_key(name) {
+    if !object.contains(name) {
         return Ok(ptr::null());
     }
     let kind = |_| ParseError::new(Problem::Kind("a name without NUL")).inside(name);

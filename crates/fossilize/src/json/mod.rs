@@ -10,10 +10,12 @@
 //! - [`scalars`] numbers, flags and handles; [`encodings`] base64 and packed SPIR-V
 //! - [`form`] what has a form in JSON
 //! - [`reader`] and [`writer`] what reading and writing carry along; [`arena`] the memory of what was read
+//! - [`document`] a document in memory
 //! - [`error`] why a document was not read or written
 
 mod arena;
 mod chain;
+mod document;
 mod encodings;
 pub mod error;
 mod form;

@@ -1,20 +1,20 @@
 //! Reads documents: one entry of an archive, or several objects in one text.
 
 use ash::vk;
-use serde_json::Value;
 
 use super::arena::Arena;
 use super::chain::read_chain;
+use super::document::{Object, Value};
 use super::encodings::{from_base64, from_varint};
 use super::error::{ParseError, Problem};
 use super::form::Json;
 use super::members::{object, only, read, required, text};
-use super::reader::{Object, Reader};
+use super::reader::Reader;
 use super::scalars::hash;
 use super::table;
 
-/// The longest text. A value takes up to 50 times the memory of its text, and the text of a pipeline is short; SPIR-V is
-/// not part of it in documents of today.
+/// The longest text. A document takes up to 40 times the memory of its text, and the text of a pipeline is short: SPIR-V
+/// is not part of it in documents of today.
 pub const MOST_TEXT: usize = 16 << 20;
 
 /// An object of a document.
@@ -142,7 +142,7 @@ fn section<T>(
     mut make: impl FnMut(&Value, &mut Reader) -> Result<T, ParseError>,
 ) -> Result<Vec<Entry<T>>, ParseError> {
     let Some(value) = document.get(name) else { return Ok(Vec::new()) };
-    let mut entry = |(key, value): (&String, &Value)| {
+    let mut entry = |(key, value): (&str, &Value)| {
         let info = hash(key).and_then(|hash| Ok(Entry { hash, info: make(value, reader)? }));
         info.map_err(|error| error.inside(key).inside(name))
     };
@@ -162,7 +162,7 @@ fn module(
     if size % 4 != 0 {
         return Err(ParseError::new(Problem::Range).inside("codeSize"));
     }
-    let words = if module.contains_key("varintOffset") && module.contains_key("varintSize") {
+    let words = if module.contains("varintOffset") && module.contains("varintSize") {
         let offset: usize = read(module, "varintOffset", reader)?;
         let length: usize = read(module, "varintSize", reader)?;
         let bytes = offset.checked_add(length).and_then(|end| packed.get(offset..end));
@@ -176,11 +176,12 @@ fn module(
         }
         bytes.chunks_exact(4).map(|word| u32::from_ne_bytes([word[0], word[1], word[2], word[3]])).collect()
     };
-    let mut made = vk::ShaderModuleCreateInfo::default();
-    made.flags = vk::ShaderModuleCreateFlags::from_raw(flags);
-    made.code_size = words.len() * 4;
-    made.p_code = reader.arena.list(words);
-    Ok(made)
+    Ok(vk::ShaderModuleCreateInfo {
+        flags: vk::ShaderModuleCreateFlags::from_raw(flags),
+        code_size: words.len() * 4,
+        p_code: reader.arena.list(words),
+        ..Default::default()
+    })
 }
 
 /// Both parts are empty where the recorder was told nothing.
@@ -192,8 +193,8 @@ fn application(document: &Object, reader: &mut Reader) -> Result<Option<Applicat
     };
     let inside = |error: ParseError| error.inside("physicalDeviceFeatures");
     let features = object(features).map_err(inside)?;
-    let empty = info.as_object().is_some_and(|info| !info.contains_key("apiVersion"));
-    if empty || !features.contains_key("robustBufferAccess") {
+    let empty = matches!(info, Value::Object(info) if !info.contains("apiVersion"));
+    if empty || !features.contains("robustBufferAccess") {
         return Ok(None);
     }
     let info = Json::read(info, reader).map_err(|error| error.inside("applicationInfo"))?;
@@ -208,14 +209,14 @@ fn application(document: &Object, reader: &mut Reader) -> Result<Option<Applicat
 }
 
 fn used_by(document: &Object) -> Result<Option<u64>, ParseError> {
-    if !document.contains_key("application") {
+    if !document.contains("application") {
         return Ok(None);
     }
     hash(text(document, "application")?).map(Some).map_err(|error| error.inside("application"))
 }
 
 fn link(document: &Object, reader: &mut Reader) -> Result<Option<Link>, ParseError> {
-    if !document.contains_key("link") {
+    if !document.contains("link") {
         return Ok(None);
     }
     let mut parts = || {

@@ -2,13 +2,9 @@
 
 use std::ffi::c_void;
 
-use serde_json::{Map, Value};
-
 use super::arena::Arena;
+use super::document::Value;
 use super::error::ParseError;
-
-/// An object of the document.
-pub type Object = Map<String, Value>;
 
 /// Reads the value of `pNext`, and gives the first structure of the chain.
 pub type ReadChain = fn(&Value, &mut Reader) -> Result<*mut c_void, ParseError>;

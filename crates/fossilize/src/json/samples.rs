@@ -5,7 +5,6 @@ use std::ffi::c_void;
 use ash::vk;
 
 use super::arena::Arena;
-use super::form::Json;
 
 /// Makes a chain.
 pub type SampleChain = fn(&mut Samples) -> *mut c_void;
@@ -39,8 +38,8 @@ impl Samples {
     }
 
     /// Keeps an array of a length.
-    pub fn list<T: Json>(&mut self, length: u64) -> *mut T {
-        let values = (0..length).map(|_| T::sample(self)).collect();
+    pub fn list<T: 'static>(&mut self, length: u64, make: fn(&mut Samples) -> T) -> *mut T {
+        let values = (0..length).map(|_| make(self)).collect();
         self.arena.list(values)
     }
 
@@ -56,9 +55,9 @@ impl Samples {
     }
 
     /// Keeps a value, or is NULL.
-    pub fn maybe<T: Json>(&mut self) -> *mut T {
+    pub fn maybe<T: 'static>(&mut self, make: fn(&mut Samples) -> T) -> *mut T {
         let length = self.below(2);
-        self.list(length)
+        self.list(length, make)
     }
 
     /// Keeps a value.

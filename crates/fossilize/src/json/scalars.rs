@@ -1,8 +1,8 @@
 //! Numbers, enumerations, flags and handles. Enumerations and flags are numbers, and handles are hashes.
 
 use ash::vk::{self, Handle};
-use serde_json::Value;
 
+use super::document::Value;
 use super::error::{ParseError, Problem, WriteError};
 use super::form::Json;
 use super::reader::Reader;
@@ -14,8 +14,10 @@ fn refused<T>(problem: Problem) -> Result<T, ParseError> {
     Err(ParseError::new(problem))
 }
 
-fn not_whole<T>(value: &Value) -> Result<T, ParseError> {
-    refused(if value.is_number() { Problem::Range } else { Problem::Kind("a number") })
+/// A whole number of a type.
+fn whole<T: TryFrom<u64> + TryFrom<i64>>(value: &Value) -> Result<T, ParseError> {
+    let problem = |number| if number { Problem::Range } else { Problem::Kind("a number") };
+    value.whole().map_err(|number| ParseError::new(problem(number)))
 }
 
 /// A hash: up to 16 hexadecimal digits.
@@ -49,33 +51,26 @@ macro_rules! json {
     };
 }
 
-macro_rules! whole {
-    ($type:ty, $from:ident) => {
+macro_rules! numbers {
+    ($($type:ty)*) => { $(
         json!(
             $type,
-            |value| match value.$from().map(<$type>::try_from) {
-                Some(Ok(number)) => Ok(number),
-                _ => not_whole(value),
-            },
+            whole,
             |number, writer| {
                 writer.raw(number);
                 Ok(())
             },
             |samples| samples.word() as $type
         );
-    };
+    )* };
 }
 
-whole!(u16, as_u64);
-whole!(u32, as_u64);
-whole!(i32, as_i64);
-whole!(u64, as_u64);
-whole!(usize, as_u64);
+numbers! { u16 u32 i32 u64 usize }
 
 json!(
     f32,
     |value| {
-        let Some(number) = value.as_f64() else { return refused(Problem::Kind("a number")) };
+        let Some(number) = value.float() else { return refused(Problem::Kind("a number")) };
         let number = number as f32;
         if number.is_finite() { Ok(number) } else { refused(Problem::Range) }
     },
@@ -96,10 +91,7 @@ macro_rules! enumerations {
     ($($type:ident)*) => { $(
         json!(
             vk::$type,
-            |value| match value.as_u64().map(u32::try_from) {
-                Some(Ok(number)) => Ok(vk::$type::from_raw(number as i32)),
-                _ => not_whole(value),
-            },
+            |value| Ok(vk::$type::from_raw(whole::<u32>(value)? as i32)),
             |value, writer| {
                 writer.raw(value.as_raw() as u32);
                 Ok(())
@@ -113,10 +105,7 @@ macro_rules! flags {
     ($number:ty: $($type:ident)*) => { $(
         json!(
             vk::$type,
-            |value| match value.as_u64().map(<$number>::try_from) {
-                Some(Ok(number)) => Ok(vk::$type::from_raw(number)),
-                _ => not_whole(value),
-            },
+            |value| Ok(vk::$type::from_raw(whole::<$number>(value)?)),
             |value, writer| {
                 writer.raw(value.as_raw());
                 Ok(())
@@ -130,7 +119,7 @@ macro_rules! handles {
     ($($type:ident)*) => { $(
         json!(
             vk::$type,
-            |value| match value.as_str() {
+            |value| match value.text() {
                 Some(text) => Ok(vk::$type::from_raw(hash(text)?)),
                 None => refused(Problem::Kind("a hash")),
             },
@@ -172,7 +161,7 @@ handles! { DescriptorSetLayout Pipeline PipelineLayout RenderPass Sampler Shader
 
 impl<T: Json, const N: usize> Json for [T; N] {
     fn read(value: &Value, reader: &mut Reader) -> Result<Self, ParseError> {
-        let Some(array) = value.as_array() else { return refused(Problem::Kind("an array")) };
+        let Value::Array(array) = value else { return refused(Problem::Kind("an array")) };
         let mut elements = Vec::with_capacity(N);
         for (index, element) in array.iter().enumerate().take(N) {
             elements.push(T::read(element, reader).map_err(|error| error.inside(&index.to_string()))?);

@@ -22,6 +22,7 @@
 //! | kind | the member |
 //! |---|---|
 //! | `value` | a number, handle, array or structure |
+//! | `mode` | an enumeration that is declared as a number; Fossilize reads it as unsigned |
 //! | `optional` | the same; zero where it is missing |
 //! | `tagged` | a structure with sType |
 //! | `list p => n` | an array that tells its length |
@@ -49,7 +50,7 @@ macro_rules! structure {
 
             #[allow(unused_variables, reason = "a structure may be without members")]
             fn read_members(
-                object: &$crate::json::reader::Object,
+                object: &$crate::json::document::Object,
                 reader: &mut $crate::json::reader::Reader,
             ) -> Result<Self, $crate::json::error::ParseError> {
                 let mut made = $crate::json::structure::blank!($flavour);
@@ -122,6 +123,9 @@ macro_rules! read_member {
     ($made:ident, $object:ident, $reader:ident, $name:literal, value $field:ident) => {
         $made.$field = $crate::json::members::read($object, $name, $reader)?;
     };
+    ($made:ident, $object:ident, $reader:ident, $name:literal, mode $field:ident) => {
+        $made.$field = $crate::json::members::read::<u32>($object, $name, $reader)? as i32;
+    };
     ($made:ident, $object:ident, $reader:ident, $name:literal, module $field:ident) => {
         $made.$field = $crate::json::members::read($object, $name, $reader)?;
     };
@@ -175,7 +179,7 @@ macro_rules! read_member {
             $crate::json::members::read_pointer::<DepthClampRange>($object, $name, $reader)?.cast();
     };
     ($made:ident, $object:ident, $reader:ident, $name:literal, absent $field:ident) => {
-        if $object.contains_key($name) {
+        if $object.contains($name) {
             let unknown = $crate::json::error::Problem::UnknownMember;
             return Err($crate::json::error::ParseError::new(unknown).inside($name));
         }
@@ -185,6 +189,9 @@ macro_rules! read_member {
 macro_rules! write_member {
     ($self:ident, $writer:ident, $name:literal, value $field:ident) => {
         $crate::json::members::write($writer, $name, &$self.$field)?;
+    };
+    ($self:ident, $writer:ident, $name:literal, mode $field:ident) => {
+        $crate::json::members::write($writer, $name, &($self.$field as u32))?;
     };
     ($self:ident, $writer:ident, $name:literal, optional $field:ident) => {
         $crate::json::members::write($writer, $name, &$self.$field)?;

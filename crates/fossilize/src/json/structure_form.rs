@@ -48,7 +48,7 @@ macro_rules! as_json {
         impl $crate::json::form::Json for $type {
             #[allow(unused_mut, reason = "not each flavour has a chain")]
             fn read(
-                value: &serde_json::Value,
+                value: &$crate::json::document::Value,
                 $reader: &mut $crate::json::reader::Reader,
             ) -> Result<Self, $crate::json::error::ParseError> {
                 use $crate::json::form::Members;

@@ -3,13 +3,13 @@
 use std::ffi::c_void;
 
 use ash::vk;
-use serde_json::Value;
 use vkstash_model::newer::{
     CustomResolveCreateInfoEXT, PipelineViewportDepthClampControlCreateInfoEXT,
     ShaderDescriptorSetAndBindingMappingInfoEXT,
 };
 
 use super::chain::{Known, known, read_chain, write_chain};
+use super::document::Value;
 use super::error::{ParseError, WriteError};
 use super::reader::Reader;
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Structures whose inner structures have no object of their own in JSON.
 
 use ash::vk;
-use serde_json::Value;
 
+use crate::json::document::Value;
 use crate::json::error::{ParseError, WriteError};
 use crate::json::form::Json;
 use crate::json::members::{object, only, read, write};
@@ -73,7 +73,7 @@ impl Json for vk::MutableDescriptorTypeListEXT<'static> {
         let count = samples.below(4);
         let mut list = vk::MutableDescriptorTypeListEXT::default();
         list.descriptor_type_count = count as u32;
-        list.p_descriptor_types = samples.list(count);
+        list.p_descriptor_types = samples.list(count, Json::sample);
         list
     }
 }

@@ -2,17 +2,17 @@
 
 use std::slice;
 
-use serde_json::Value;
 use vkstash_model::newer::{
     DescriptorSetAndBindingMappingEXT, EmbeddedSampler, MappingSourceData,
     ShaderDescriptorSetAndBindingMappingInfoEXT,
 };
 
 use crate::json::chain::nothing_in;
+use crate::json::document::{Object, Value};
 use crate::json::error::{ParseError, Problem, WriteError};
 use crate::json::form::Json;
 use crate::json::members::{object, only, read, read_pointer, required, write, write_pointer};
-use crate::json::reader::{Object, Reader};
+use crate::json::reader::Reader;
 #[cfg(test)]
 use crate::json::samples::Samples;
 use crate::json::structure::structure;
@@ -201,7 +201,7 @@ impl Json for DescriptorSetAndBindingMappingEXT {
         let (before, sampler, behind) = unsafe { parts(&mut made.source_data, shape) };
         before.iter_mut().chain(behind).for_each(|number| *number = samples.word() as u32);
         if let Some(sampler) = sampler {
-            *sampler = samples.maybe();
+            *sampler = samples.maybe(Json::sample);
         }
         made
     }
@@ -251,7 +251,7 @@ unsafe fn write_source(
     writer: &mut Writer,
 ) -> Result<(), WriteError> {
     let mut data = *data;
-    // SAFETY: the parts belong to the member that the source selects, which is valid (this function's # Safety section).
+    // SAFETY: the parts belong to the member that the source selects, which is valid (the # Safety section).
     unsafe {
         let (before, sampler, behind) = parts(&mut data, source.shape);
         if source.shape == Shape::One {

@@ -96,6 +96,6 @@ structure! { link vk::DepthBiasRepresentationInfoEXT<'static> {
 } }
 
 structure! { newer PipelineViewportDepthClampControlCreateInfoEXT {
-    "depthClampMode": value depth_clamp_mode,
+    "depthClampMode": mode depth_clamp_mode,
     "depthClampRange": range p_depth_clamp_range,
 } }

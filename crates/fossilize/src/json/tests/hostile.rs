@@ -63,6 +63,7 @@ fn wrong_members() {
     let sampler = "/samplers/00000000000000a1";
     assert_eq!(changed(1, "\"minLod\":0.0,", ""), format!("{sampler}/minLod: missing"));
     assert_eq!(changed(1, "\"minLod\"", "\"minLad\""), format!("{sampler}/minLad: an unknown member"));
+    assert_eq!(changed(1, "\"minLod\"", "\"maxLod\""), format!("{sampler}/maxLod: there twice"));
     assert_eq!(changed(1, ":1.5", ":\"x\""), format!("{sampler}/maxAnisotropy: not a number"));
     assert_eq!(changed(1, ":1.5", ":1e300"), format!("{sampler}/maxAnisotropy: out of range"));
     assert_eq!(changed(1, "\"flags\":0", "\"flags\":-1"), format!("{sampler}/flags: out of range"));
