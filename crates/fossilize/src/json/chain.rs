@@ -15,7 +15,7 @@ use super::samples::Samples;
 use super::writer::Writer;
 
 /// A structure that may stand in chains.
-pub struct Known {
+pub struct KnownStructure {
     /// Which one it is.
     pub s_type: vk::StructureType,
     /// Reads one, and puts it before another.
@@ -28,8 +28,8 @@ pub struct Known {
 }
 
 /// A row of a table.
-pub const fn known<T: Chained>() -> Known {
-    Known {
+pub const fn known<T: Chained>() -> KnownStructure {
+    KnownStructure {
         s_type: T::STRUCTURE_TYPE,
         read: |object, next, reader| {
             only(object, T::NAMES, &["sType"])?;
@@ -55,7 +55,11 @@ unsafe fn write_as<T: Chained>(link: *const c_void, writer: &mut Writer) -> Resu
 }
 
 /// Reads the chain that the value of `pNext` describes, with the structures of a table.
-pub fn read_chain(table: &[Known], value: &Value, reader: &mut Reader) -> Result<*mut c_void, ParseError> {
+pub fn read_chain(
+    table: &[KnownStructure],
+    value: &Value,
+    reader: &mut Reader,
+) -> Result<*mut c_void, ParseError> {
     let mut next = ptr::null_mut();
     for (index, link) in array(value)?.iter().enumerate().rev() {
         let mut link = || {
@@ -76,7 +80,7 @@ pub fn read_chain(table: &[Known], value: &Value, reader: &mut Reader) -> Result
 /// # Safety
 /// `first` is NULL or points to the first structure of a valid chain.
 pub unsafe fn write_chain(
-    table: &[Known],
+    table: &[KnownStructure],
     first: *const c_void,
     writer: &mut Writer,
 ) -> Result<(), WriteError> {

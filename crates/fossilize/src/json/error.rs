@@ -28,13 +28,13 @@ pub enum Problem {
     Version(u32),
     /// A required member is missing.
     #[error("missing")]
-    Missing,
+    MissingMember,
     /// A member that the structure does not have. Leaving it out could make another pipeline of it.
     #[error("an unknown member")]
     UnknownMember,
     /// A member that stands in its object twice.
     #[error("there twice")]
-    Twice,
+    RepeatedMember,
     /// The value is of another kind.
     #[error("not {0}")]
     Kind(&'static str),

@@ -40,7 +40,7 @@ pub fn only(object: &Object, names: &[&str], others: &[&str]) -> Result<(), Pars
         };
         let bit = 1 << index;
         if seen & bit != 0 {
-            return Err(ParseError::new(Problem::Twice).inside(name));
+            return Err(ParseError::new(Problem::RepeatedMember).inside(name));
         }
         seen |= bit;
     }
@@ -49,7 +49,7 @@ pub fn only(object: &Object, names: &[&str], others: &[&str]) -> Result<(), Pars
 
 /// A member that must be there.
 pub fn required<'a>(object: &'a Object, name: &str) -> Result<&'a Value, ParseError> {
-    object.get(name).ok_or_else(|| ParseError::new(Problem::Missing).inside(name))
+    object.get(name).ok_or_else(|| ParseError::new(Problem::MissingMember).inside(name))
 }
 
 /// A string that must be there.

@@ -37,4 +37,4 @@ pub mod write;
 mod writer;
 
 pub use error::{ParseError, WriteError};
-pub use read::{Parsed, parse};
+pub use read::{ParsedDocument, parse};

@@ -49,7 +49,7 @@ pub struct Application {
 /// What a document holds. The pointers in it are valid as long as this value lives: whoever copies a create info keeps
 /// it no longer than that.
 #[derive(Default)]
-pub struct Parsed {
+pub struct ParsedDocument {
     /// Modules.
     pub modules: Vec<Entry<vk::ShaderModuleCreateInfo<'static>>>,
     /// Samplers. A colour conversion is a VkSamplerYcbcrConversionCreateInfo in the chain, which Vulkan allows no
@@ -80,10 +80,10 @@ pub struct Parsed {
 }
 
 // SAFETY: all pointers lead into the value's own arena, and nothing of it is bound to a thread.
-unsafe impl Send for Parsed {}
+unsafe impl Send for ParsedDocument {}
 
 /// Reads a document of version 5 or 6. What follows the first NUL of `bytes` is packed SPIR-V.
-pub fn parse(bytes: &[u8]) -> Result<Parsed, ParseError> {
+pub fn parse(bytes: &[u8]) -> Result<ParsedDocument, ParseError> {
     let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
     let (json, binary) = bytes.split_at(end);
     if json.len() > MOST_TEXT {
@@ -104,7 +104,7 @@ pub fn parse(bytes: &[u8]) -> Result<Parsed, ParseError> {
     )?;
     let [modules, samplers, sets, layouts, passes, passes2, compute, graphics, rays] = SECTIONS;
     let packed = binary.get(1..).unwrap_or_default();
-    let parsed = Parsed {
+    let parsed = ParsedDocument {
         modules: section(document, modules, &mut reader, |value, reader| module(value, packed, reader))?,
         samplers: section(document, samplers, &mut reader, Json::read)?,
         set_layouts: section(document, sets, &mut reader, Json::read)?,
@@ -119,7 +119,7 @@ pub fn parse(bytes: &[u8]) -> Result<Parsed, ParseError> {
         link: link(document, &mut reader)?,
         _arena: Arena::default(),
     };
-    Ok(Parsed { _arena: reader.arena, ..parsed })
+    Ok(ParsedDocument { _arena: reader.arena, ..parsed })
 }
 
 const SECTIONS: [&str; 9] = [

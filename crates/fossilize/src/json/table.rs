@@ -8,7 +8,7 @@ use vkstash_model::newer::{
     ShaderDescriptorSetAndBindingMappingInfoEXT,
 };
 
-use super::chain::{Known, known, read_chain, write_chain};
+use super::chain::{KnownStructure, known, read_chain, write_chain};
 use super::document::Value;
 use super::error::{ParseError, WriteError};
 use super::reader::Reader;
@@ -22,7 +22,7 @@ use super::writer::Writer;
 
 /// Structures in the chains of create infos and of what they consist of. As in Fossilize, the table does not tell in
 /// whose chain a structure may stand.
-pub static CREATE_INFOS: &[Known] = &[
+pub static CREATE_INFOS: &[KnownStructure] = &[
     known::<vk::PipelineTessellationDomainOriginStateCreateInfo<'_>>(),
     known::<vk::PipelineVertexInputDivisorStateCreateInfoKHR<'_>>(),
     known::<vk::PipelineRasterizationDepthClipStateCreateInfoEXT<'_>>(),
@@ -70,7 +70,7 @@ pub static CREATE_INFOS: &[Known] = &[
 ];
 
 /// Structures in the chain of VkPhysicalDeviceFeatures2.
-pub static FEATURES: &[Known] = &[
+pub static FEATURES: &[KnownStructure] = &[
     known::<vk::PhysicalDeviceRobustness2FeaturesEXT<'_>>(),
     known::<vk::PhysicalDeviceImageRobustnessFeatures<'_>>(),
     known::<vk::PhysicalDeviceFragmentShadingRateEnumsFeaturesNV<'_>>(),

@@ -3,16 +3,17 @@
 use std::ffi::c_void;
 use std::slice;
 
+use ash::vk::BaseInStructure;
 use vkstash_model::registry;
 use vkstash_model::registry::structures::PIPELINES;
 
-use crate::json::chain::{Known, read_chain, write_chain};
+use crate::json::chain::{KnownStructure, read_chain, write_chain};
 use crate::json::table;
 
 /// The words of a structure whose members are `bytes` bytes: each differs from the others, and is a number that every
 /// type can hold.
 fn distinct(s_type: i32, bytes: usize) -> Vec<u64> {
-    let header = 8 + size_of::<*const c_void>();
+    let header = size_of::<BaseInStructure<'_>>();
     let mut words = vec![0u64; (header + bytes).div_ceil(8)];
     let start: *mut u8 = words.as_mut_ptr().cast();
     for offset in 0..bytes {
@@ -25,7 +26,7 @@ fn distinct(s_type: i32, bytes: usize) -> Vec<u64> {
 }
 
 /// Writes a structure as a chain, reads it again, and gives the bytes behind pNext of both.
-fn both(table: &[Known], s_type: i32, bytes: usize) -> [Vec<u8>; 2] {
+fn both(table: &[KnownStructure], s_type: i32, bytes: usize) -> [Vec<u8>; 2] {
     let words = distinct(s_type, bytes);
     let mut writer = table::writer();
     // SAFETY: a structure of numbers, with its sType.
@@ -34,7 +35,7 @@ fn both(table: &[Known], s_type: i32, bytes: usize) -> [Vec<u8>; 2] {
     let mut reader = table::reader();
     let read = read_chain(table, &value, &mut reader).unwrap();
     [words.as_ptr().cast(), read.cast_const()].map(|structure: *const c_void| {
-        let header = 8 + size_of::<*const c_void>();
+        let header = size_of::<BaseInStructure<'_>>();
         // SAFETY: both structures have as many bytes behind the header.
         unsafe { slice::from_raw_parts(structure.cast::<u8>().add(header), bytes) }.to_vec()
     })

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use crate::json::form::Json;
 use crate::json::read::{Entry, parse};
 use crate::json::table::{CREATE_INFOS, samples};
-use crate::json::{Parsed, write};
+use crate::json::{ParsedDocument, write};
 
 const HASH: u64 = 0x1234_5678_9abc_def0;
 
@@ -70,7 +70,7 @@ fn with_chain(next: *const std::ffi::c_void) -> Vec<u8> {
     unsafe { write::sampler(HASH, &info) }.unwrap()
 }
 
-fn chain_of(parsed: &Parsed) -> *const std::ffi::c_void {
+fn chain_of(parsed: &ParsedDocument) -> *const std::ffi::c_void {
     parsed.samplers[0].info.p_next
 }
 
