@@ -13,8 +13,8 @@ use super::reader::Reader;
 use super::scalars::hash;
 use super::table;
 
-/// The longest text. A document takes up to 40 times the memory of its text, and the text of a pipeline is short: SPIR-V
-/// is not part of it in documents of today.
+/// The longest text, in bytes. A document takes up to 40 times the memory of its text, and the text of a pipeline is
+/// short: SPIR-V is not part of it in documents of today.
 pub const MOST_TEXT: usize = 16 << 20;
 
 /// An object of a document.
