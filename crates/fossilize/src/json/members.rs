@@ -72,14 +72,18 @@ pub fn read_optional<T: Json>(
     object.get(name).map(|value| T::read(value, reader).map_err(|error| error.inside(name))).transpose()
 }
 
-/// A structure that the document tags with its type, although its place tells it.
-pub fn read_tagged<T: Members>(object: &Object, name: &str, reader: &mut Reader) -> Result<T, ParseError> {
+/// A structure that the document tags with its type, although its place tells it. May be missing.
+pub fn read_tagged<T: Members>(
+    object: &Object,
+    name: &str,
+    reader: &mut Reader,
+) -> Result<Option<T>, ParseError> {
     let mut tagged = |value| {
         let object = self::object(value)?;
         only(object, T::NAMES, &["sType"])?;
         T::read_members(object, reader)
     };
-    tagged(required(object, name)?).map_err(|error| error.inside(name))
+    object.get(name).map(|value| tagged(value).map_err(|error| error.inside(name))).transpose()
 }
 
 fn elements<T: Json>(value: &Value, reader: &mut Reader) -> Result<Vec<T>, ParseError> {

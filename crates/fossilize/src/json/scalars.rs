@@ -96,7 +96,7 @@ macro_rules! enumerations {
                 writer.raw(value.as_raw() as u32);
                 Ok(())
             },
-            |samples| vk::$type::from_raw(samples.word() as i32)
+            |samples| vk::$type::from_raw(samples.word() as i32 & i32::MAX)
         );
     )* };
 }

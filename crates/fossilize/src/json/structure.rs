@@ -24,7 +24,7 @@
 //! | `value` | a number, handle, array or structure |
 //! | `mode` | an enumeration that is declared as a number; Fossilize reads it as unsigned |
 //! | `optional` | the same; zero where it is missing |
-//! | `tagged` | a structure with sType |
+//! | `tagged` | a structure with sType; zero where it is missing |
 //! | `list p => n` | an array that tells its length |
 //! | `sized p [n]` | an array that may be NULL; `n` counts its elements and is a member, too |
 //! | `counted p [n]` | the same; NULL where the state is dynamic |
@@ -135,7 +135,9 @@ macro_rules! read_member {
         }
     };
     ($made:ident, $object:ident, $reader:ident, $name:literal, tagged $field:ident) => {
-        $made.$field = $crate::json::members::read_tagged($object, $name, $reader)?;
+        if let Some(value) = $crate::json::members::read_tagged($object, $name, $reader)? {
+            $made.$field = value;
+        }
     };
     ($made:ident, $object:ident, $reader:ident, $name:literal, $list:ident $field:ident => $count:ident) => {
         ($made.$count, $made.$field) = $crate::json::members::read_list($object, $name, $reader)?;

@@ -5,7 +5,7 @@ macro_rules! sample_member {
         $made.$field = $crate::json::form::Json::sample($samples);
     };
     ($made:ident, $samples:ident, mode $field:ident) => {
-        $made.$field = $crate::json::form::Json::sample($samples);
+        $made.$field = $samples.below(1 << 31) as i32;
     };
     ($made:ident, $samples:ident, module $field:ident) => {
         $made.$field = $crate::json::form::Json::sample($samples);

@@ -154,6 +154,20 @@ fn code_is_as_long_as_it_says() {
     assert_eq!(packed(0, 0), "/shaderModules/1/codeSize: malformed varint");
 }
 
+/// Fossilize's recorder leaves out what dynamic state replaces.
+#[test]
+fn what_the_recorder_leaves_out_may_be_missing() {
+    let document = std::str::from_utf8(ALL[7]).unwrap();
+    let start = document.find(",\n\"sampleLocationsEnable").unwrap() + ",\n\"sampleLocationsEnable\":1".len();
+    let end = start + document[start..].find("]}}").unwrap() + 2;
+    let shorter = format!("{}{}", &document[..start], &document[end..]);
+    assert_eq!(refusal(shorter.as_bytes()), "accepted");
+    assert_eq!(
+        changed(1, "{\"sType\":1000287000,", "{\"sType\":1000226001},{\"sType\":1000287000,"),
+        "accepted"
+    );
+}
+
 #[test]
 fn names_have_no_nul() {
     assert!(changed(6, "\"main\"", "\"ma\\u0000in\"").contains("not a name without NUL"));
