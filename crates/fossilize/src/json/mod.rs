@@ -2,15 +2,15 @@
 //!
 //! From the top down:
 //!
-//! - [`read`] and [`write`] documents
-//! - [`table`] which structures may stand in pNext chains
-//! - [`structures`] the description of each structure
-//! - [`structure`] and [`structure_form`] how descriptions become code; [`chain`] pNext chains; [`members`] the kinds
+//! - [`read`] and [`mod@write`] documents
+//! - `table` which structures may stand in pNext chains
+//! - `structures` the description of each structure
+//! - `structure` and `structure_form` how descriptions become code; `chain` pNext chains; `members` the kinds
 //!   of members
-//! - [`scalars`] numbers, flags and handles; [`encodings`] base64 and packed SPIR-V
-//! - [`form`] what has a form in JSON
-//! - [`reader`] and [`writer`] what reading and writing carry along; [`arena`] the memory of what was read
-//! - [`document`] a document in memory
+//! - `scalars` numbers, flags and handles; `encodings` base64 and packed SPIR-V
+//! - `form` what has a form in JSON
+//! - `reader` and `writer` what reading and writing carry along; `arena` the memory of what was read
+//! - `document` a document in memory
 //! - [`error`] why a document was not read or written
 
 mod arena;
