@@ -11,10 +11,10 @@ use crate::faults;
 use crate::guard::{guard, keep_or_undo};
 use crate::loader::{self, InstanceLink};
 use crate::log;
-use crate::state::application::Application;
 use crate::state::dispatch::{InstanceTable, instance_resolver};
 use crate::state::instance::{self, Instance};
 use crate::state::process;
+use vkstash_recipe::application::Application;
 use vkstash_store::reports::runs;
 
 /// vkCreateInstance.

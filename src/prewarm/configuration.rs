@@ -6,9 +6,9 @@ use std::ptr;
 
 use ash::vk;
 
-use crate::state::device_configuration::DeviceConfiguration;
 use vkstash_model::recipe::OwnedExtension;
 use vkstash_model::registry;
+use vkstash_recipe::device_configuration::DeviceConfiguration;
 
 /// VkPhysicalDeviceMaintenance9FeaturesKHR, newer than the bindings.
 const MAINTENANCE_9: i32 = 1_000_584_000;

@@ -9,11 +9,11 @@ use ash::vk;
 
 use super::configuration::Wanted;
 use crate::background::objects::{DeviceTraits, OwnObjects};
-use crate::state::application::Application;
 use crate::state::device::{Device, IdentifierMode};
-use crate::state::device_configuration::DeviceConfiguration;
 use crate::state::dispatch::{DeviceTable, InstanceTable, device_resolver, instance_resolver};
 use crate::state::live_devices::{self, Entry};
+use vkstash_recipe::application::Application;
+use vkstash_recipe::device_configuration::DeviceConfiguration;
 use vkstash_recipe::rebuild::Limits;
 
 /// Why the worker could not create its instance or device.

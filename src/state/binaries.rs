@@ -4,10 +4,10 @@ use std::sync::OnceLock;
 
 use ash::vk;
 
-use super::device_configuration::DeviceConfiguration;
 use super::dispatch::DeviceTable;
 use crate::pipeline_binary;
 use vkstash_model::key;
+use vkstash_recipe::device_configuration::DeviceConfiguration;
 use vkstash_store::format::record::Key;
 
 /// What binaries of this device depend on beside their pipelines.

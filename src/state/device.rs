@@ -16,7 +16,6 @@ use super::deferred::Operations;
 use super::described::{
     ConversionObject, EncodedObject, LibraryObject, Module, SamplerObject, SetLayoutObject,
 };
-use super::device_configuration::DeviceConfiguration;
 use super::device_stats::DeviceStats;
 use super::dispatch::DeviceTable;
 use super::driver_hits::DriverHits;
@@ -41,6 +40,7 @@ use vkstash_model::counters::Count;
 use vkstash_model::identifier::NativeIdentifier;
 use vkstash_model::payload::Failure;
 use vkstash_model::recipe::SCHEMA;
+use vkstash_recipe::device_configuration::DeviceConfiguration;
 use vkstash_store::base::util::lock;
 use vkstash_store::forks as fork;
 use vkstash_store::format::device::DeviceHeader;

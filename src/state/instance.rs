@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use ash::vk::{self, Handle};
 
-use super::application::Application;
 use super::dispatch::InstanceTable;
 use crate::config::{Config, Identifiers};
 use crate::guard::guard;
 use crate::loader::{PhysicalDeviceProcAddr, dispatch_key};
 use crate::pipeline_binary;
+use vkstash_recipe::application::Application;
 use vkstash_store::base::util::lock;
 
 /// A live instance.

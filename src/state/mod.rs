@@ -13,8 +13,6 @@
 //! - [`estimates`] what asking the sources of pipelines has brought; [`driver_hits`] pipelines that the driver had,
 //!   which wait to be recorded
 //! - [`budget`] what may be kept for them
-//! - [`device_configuration`] how a device was created, and what of it changes code;
-//!   [`application`] what the program says of itself
 //! - [`binaries`] VK_KHR_pipeline_binary on a live device
 //! - [`cache_data`] what a cache holds
 //! - [`deferred`] creation calls that the driver has not finished
@@ -26,7 +24,6 @@
 //! - [`stored`] the parts of the stash that a device works with
 //! - [`process`] the stash that the devices of a process share; [`run_report`] the report of its run
 
-pub mod application;
 pub mod binaries;
 pub mod blob_digests;
 pub mod budget;
@@ -36,7 +33,6 @@ pub mod cache_state;
 pub mod deferred;
 pub mod described;
 pub mod device;
-pub mod device_configuration;
 pub mod device_stats;
 pub mod pending;
 

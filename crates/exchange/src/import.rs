@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tar::Entry;
 
 use super::entry::{LongName, Name};
-use vkstash_model::{check, recipe};
+use super::sink::{NotWritten, Sink};
+use vkstash_model::check;
 use vkstash_store::base::util::unix_ms;
 use vkstash_store::format::app_name::AppName;
 use vkstash_store::format::device::DeviceHeader;
@@ -17,15 +17,8 @@ use vkstash_store::format::record::{Key, Kind, UseRecord};
 use vkstash_store::format::refusal::{OpenError, Refusal};
 use vkstash_store::format::same::Same;
 use vkstash_store::part::open::Part;
-use vkstash_store::stash::open::Stash;
 use vkstash_store::stash::transfer::{IncomingError, Intake, Place};
 
-/// Bytes that may wait for the writer: far fewer than those at which it drops records.
-const QUEUED_BYTES: usize = 16 << 20;
-/// Bytes that a waiting record takes beside its payload.
-const RECORD_BYTES: usize = 512;
-/// Length of one wait for the writer.
-const WAIT: Duration = Duration::from_secs(10);
 /// Bytes of an artifact's payload before the driver's data.
 const ARTIFACT_PREFIX: usize = 8;
 /// Length of the payload of an identifier pair.
@@ -44,8 +37,8 @@ pub enum ImportError {
     #[error("cannot open the stash: {0}")]
     Open(#[from] OpenError),
     /// Imported records cannot be written to the stash.
-    #[error("cannot write to the stash ({0}); what was imported until then is in it")]
-    NotWritten(String),
+    #[error(transparent)]
+    NotWritten(#[from] NotWritten),
 }
 
 /// What an error of the crate tar means at the first entry: one that is no error of the system's says in many words
@@ -132,33 +125,27 @@ struct Target<'a> {
     root: &'a Path,
     app: AppName,
     /// Opened for the first record, so that an application without records gets no folder.
-    stash: Option<Arc<Stash>>,
+    sink: Option<Sink>,
     taken: Taken,
     /// The newest use of each key. The recipe of a key may come later.
     uses: HashMap<Key, UseRecord>,
     /// Artifacts whose data another artifact of their part has, which may come later.
     same: Vec<(DeviceHeader, Key, Same)>,
-    /// Bytes that wait for the writer, and the number of records that were queued in all.
-    waiting: usize,
-    queued: u64,
 }
 
 impl<'a> Target<'a> {
     fn new(root: &'a Path, app: AppName) -> Target<'a> {
         let (taken, uses) = (Taken::default(), HashMap::new());
-        Target { root, app, stash: None, taken, uses, same: Vec::new(), waiting: 0, queued: 0 }
+        Target { root, app, sink: None, taken, uses, same: Vec::new() }
     }
 
     /// The part of a device, or the portable part; created if missing.
     fn part(&mut self, of_device: Option<&DeviceHeader>) -> Result<Arc<Part>, ImportError> {
-        let stash = match &self.stash {
-            Some(stash) => stash,
-            None => {
-                let stash = Stash::open_patiently(self.root, &self.app)?;
-                stash.set_modules_of(recipe::modules_of);
-                self.stash.insert(stash)
-            }
+        let sink = match &self.sink {
+            Some(sink) => sink,
+            None => self.sink.insert(Sink::open(self.root, &self.app)?),
         };
+        let stash = sink.stash();
         Ok(of_device.map_or_else(|| Ok(stash.portable().clone()), |header| stash.device(header))?)
     }
 
@@ -178,7 +165,7 @@ impl<'a> Target<'a> {
             }
             Err(IncomingError::Source(error)) => return Err(ImportError::Archive(error)),
             Err(error @ (IncomingError::Temporary(_) | IncomingError::TooLittleSpace)) => {
-                return Err(ImportError::NotWritten(error.to_string()));
+                return Err(NotWritten(error.to_string()).into());
             }
         };
         let of_device = incoming.device();
@@ -257,40 +244,12 @@ impl<'a> Target<'a> {
     }
 
     fn put(&mut self, part: &Part, kind: Kind, key: &Key, payload: &[u8]) -> Result<(), ImportError> {
-        let bytes = payload.len() + RECORD_BYTES;
-        if self.waiting + bytes > QUEUED_BYTES {
-            self.settle()?;
+        // A part of the stash is open, so the sink is.
+        if let Some(sink) = &mut self.sink {
+            sink.put(part, kind, key, payload)?;
         }
-        if !part.put(kind, key, payload.into()) {
-            return Err(self.not_written());
-        }
-        self.waiting += bytes;
-        self.queued += 1;
         *self.taken.records.entry(kind).or_default() += 1;
         Ok(())
-    }
-
-    /// Waits until everything is written.
-    fn settle(&mut self) -> Result<(), ImportError> {
-        self.waiting = 0;
-        let Some(stash) = &self.stash else { return Ok(()) };
-        loop {
-            stash.flush(WAIT);
-            let report = stash.report();
-            if !report.write_errors.is_empty() || report.dropped > 0 {
-                return Err(self.not_written());
-            }
-            if report.written_records >= self.queued {
-                return Ok(());
-            }
-        }
-    }
-
-    fn not_written(&self) -> ImportError {
-        let report = self.stash.as_ref().map(|stash| stash.report()).unwrap_or_default();
-        let errors: Vec<String> = report.write_errors.into_keys().collect();
-        let reason = if errors.is_empty() { "records were dropped".to_owned() } else { errors.join(", ") };
-        ImportError::NotWritten(reason)
     }
 
     /// Takes the artifacts whose data another one has, now that all of those are here.
@@ -311,7 +270,7 @@ impl<'a> Target<'a> {
 
     fn finish(mut self, imported: &mut Imported) -> Result<(), ImportError> {
         let mut uses: Vec<_> = std::mem::take(&mut self.uses).into_iter().collect();
-        if self.stash.is_none() && !self.root.join(&self.app.folder).is_dir() {
+        if self.sink.is_none() && !self.root.join(&self.app.folder).is_dir() {
             // Without a folder the application has no recipes to which these uses could belong.
             self.taken.mismatched += std::mem::take(&mut uses).len() as u64;
         }
@@ -327,7 +286,7 @@ impl<'a> Target<'a> {
             }
         }
         self.take_same()?;
-        self.settle()?;
+        self.sink.as_mut().map_or(Ok(()), Sink::settle)?;
         imported.of(&self.app).add(self.taken);
         Ok(())
     }

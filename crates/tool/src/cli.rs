@@ -105,16 +105,18 @@ pub(crate) enum Command {
     Clear(ClearArgs),
     /// Write what was recorded to a file, for another machine or as a backup
     ///
-    /// The file is a tar archive, mostly compressed already. It holds shaders and the names of the programs.
+    /// The file is a tar archive, mostly compressed already. It holds shaders and the names of the programs. A file whose
+    /// name ends in .foz becomes an archive of Fossilize, which has shaders and recipes, and no artifacts.
     Export(ExportArgs),
     /// Make stashes that programs only read, for images and machines that many share, and say which are used
     ///
     /// Programs look into them after their user's own stash: first those that `vkstash run --base` names, then those
     /// in VKSTASH_BASE, and then those that were added here (docs/bases.md).
     Base(BaseArgs),
-    /// Take in what `export` wrote
+    /// Take in what `export` wrote, or an archive of Fossilize (.foz), as Steam has them
     ///
-    /// Records that the stash has already stay as they are.
+    /// Records that the stash has already stay as they are. An archive of Fossilize has what pipelines are made of:
+    /// `vkstash prewarm` makes them (docs/fossilize.md).
     Import(ImportArgs),
     /// Compile what programs will ask for before they do, for instance after a driver update or an import
     ///
@@ -377,13 +379,23 @@ pub(crate) struct BaseBuildArgs {
 
 #[derive(Args)]
 pub(crate) struct ImportArgs {
-    /// The file that `export` wrote; `-` for standard input
-    #[arg(value_name = "FILE")]
-    pub(crate) file: PathBuf,
+    /// The file that `export` wrote, or an archive of Fossilize; `-` for standard input
+    #[arg(value_name = "FILE", required_unless_present = "steam")]
+    pub(crate) file: Option<PathBuf>,
     /// Also take artifacts, which are what drivers made. Your driver cannot check them: take them only from somebody
     /// whose programs you would run
-    #[arg(long)]
+    #[arg(long, conflicts_with = "steam")]
     pub(crate) artifacts: bool,
+    /// Of an archive of Fossilize: the application that it belongs to, by its name, or the name of its folder in the
+    /// stash. Without it that of the archive's name, where the stash has one such
+    #[arg(long, alias = "app", value_name = "NAME")]
+    pub(crate) application: Option<String>,
+    /// Of an archive of Fossilize: the file of a program that has not run with the stash yet; under Wine its .exe
+    #[arg(long, value_name = "FILE", conflicts_with = "application")]
+    pub(crate) program: Option<PathBuf>,
+    /// The archives that Steam keeps of a game, by its number; without one the games are listed that have some
+    #[arg(long, value_name = "APPID", num_args = 0..=1, conflicts_with = "file")]
+    pub(crate) steam: Option<Option<u32>>,
     /// Import into this folder instead of the user's stash
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,

@@ -10,6 +10,7 @@ use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 
 use crate::choice::{ChoiceError, choose};
 use crate::cli::ExportArgs;
+use crate::foz::{self, FozError};
 use crate::new_file::NewFile;
 use crate::output::{self, StandardOutput};
 use crate::root;
@@ -35,12 +36,17 @@ pub(crate) enum ExportError {
     Create { path: PathBuf, source: io::Error },
     #[error(transparent)]
     Export(#[from] export::ExportError),
+    #[error(transparent)]
+    Foz(#[from] FozError),
     #[error("cannot print it: {0}")]
     Print(#[from] io::Error),
 }
 
 pub(crate) fn main(args: &ExportArgs) -> Result<(), ExportError> {
     let root = root::root(args.dir.as_deref()).ok_or(ExportError::NoRoot)?;
+    if args.file.extension().is_some_and(|extension| extension == "foz") {
+        return Ok(foz::export(&root, &args.applications, &args.file)?);
+    }
     let Chosen { parts, bytes } = chosen_parts(&root, &args.applications, args.portable)?;
     if args.file == Path::new("-") {
         if io::stdout().is_terminal() {

@@ -9,8 +9,10 @@ use vkstash_store::format::app_name::AppName;
 use vkstash_store::format::record::Kind;
 
 use crate::cli::ImportArgs;
+use crate::foz::{self, FozError, Owner};
 use crate::output::Printer;
 use crate::root;
+use crate::steam::{self, SteamError};
 use crate::term::progress::Metered;
 use crate::units::{counted, plain};
 
@@ -23,13 +25,26 @@ pub(crate) enum ImportError {
     Open { path: PathBuf, source: io::Error },
     #[error(transparent)]
     Import(#[from] import::ImportError),
+    #[error("{} is no archive of Fossilize: only of such --application and --program say whose it is", .0.display())]
+    NotFossilize(PathBuf),
+    #[error(transparent)]
+    Foz(#[from] FozError),
+    #[error(transparent)]
+    Steam(#[from] SteamError),
     #[error("cannot print it: {0}")]
     Print(#[from] io::Error),
 }
 
 pub(crate) fn main(args: &ImportArgs) -> Result<(), ImportError> {
     let root = root::root(args.dir.as_deref()).ok_or(ImportError::NoRoot)?;
-    take(&root, &args.file, args.artifacts)
+    let owner = Owner { application: args.application.as_deref(), program: args.program.as_deref() };
+    match (&args.file, args.steam) {
+        (Some(file), _) if foz::is_archive(file) => Ok(foz::import(&root, &[file.clone()], owner)?),
+        (Some(file), _) if owner.is_named() => Err(ImportError::NotFossilize(file.clone())),
+        (Some(file), _) => take(&root, file, args.artifacts),
+        (None, Some(Some(game))) => Ok(foz::import(&root, &steam::archives(game)?, owner)?),
+        (None, _) => Ok(steam::list(&mut Printer::open()?)?),
+    }
 }
 
 /// Takes an archive into the stash at `root`, and tells what it had.

@@ -10,6 +10,7 @@
 //!   `gc`, `prune`, `quarantine`, `verify`, `export`, `import`, `base` the commands that read and change the stash;
 //!   `manual` man pages; `completion` what shells complete
 //! - `environment` what the loader of a process is told; `folder` the folder that it finds the layer in
+//! - `foz` archives of Fossilize, for `export` and `import`; `steam` where Steam keeps such
 //! - `session_caches` the caches of sessions, for `gc`; `development` the header and the file for pkg-config;
 //!   `manifest` the layer's manifests; `in_force` the settings in force, and their sources
 //! - `driver_caches` the caches that drivers have on disk; `choice` which application a name means; `library` the
@@ -36,6 +37,7 @@ mod elf;
 mod environment;
 mod export;
 mod folder;
+mod foz;
 mod gc;
 mod help;
 mod import;
@@ -65,6 +67,7 @@ mod show;
 mod signals;
 mod start;
 mod stats;
+mod steam;
 mod tally;
 mod term;
 mod units;

@@ -18,6 +18,7 @@ mod deferral;
 mod deferral_threads;
 mod deferred_libraries;
 mod draft;
+mod foz;
 mod later_calls;
 mod libraries;
 mod own_binaries;

@@ -12,10 +12,10 @@ use crate::loader;
 use crate::log;
 use crate::pipeline_binary;
 use crate::state::device::IdentifierMode;
-use crate::state::device_configuration::{DeviceConfiguration, extension_names};
 use crate::state::instance::{CacheControl, PhysicalDevice};
 use vkstash_model::{registry, structures};
 use vkstash_recipe::chain::{self, Arena, Edit};
+use vkstash_recipe::device_configuration::{DeviceConfiguration, extension_names};
 
 /// The features that the layer may switch on.
 #[derive(Clone, Copy)]
@@ -114,7 +114,8 @@ impl Wanted {
             }
         }
         // SAFETY: `info` is a valid VkDeviceCreateInfo, which `unhashed` reads with its chain.
-        let unhashed = unsafe { DeviceConfiguration::unhashed(info) };
+        let unhashed =
+            unsafe { DeviceConfiguration::unhashed(info, |s_type| loader::link_info_size(s_type).is_some()) };
         if let Some(s_type) = unhashed.filter(|_| config.binaries) {
             log::init();
             let name = structures::name(s_type);

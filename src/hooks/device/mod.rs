@@ -19,7 +19,6 @@ use crate::guard::{contained, guard, keep_or_undo};
 use crate::loader::{self, Advanced, DeviceLink};
 use crate::prewarm::{finish, update};
 use crate::state::device::{Decided, Device, IdentifierMode};
-use crate::state::device_configuration::DeviceConfiguration;
 use crate::state::dispatch::{DeviceTable, device_resolver, instance_resolver};
 use crate::state::instance::{self, Instance, PhysicalDevice};
 use crate::state::live_devices::{self, Entry};
@@ -27,6 +26,7 @@ use crate::state::process;
 use crate::state::switches::{self, CacheKinds};
 use changes::{Changed, Enabled, Wanted};
 use vkstash_recipe::chain::Arena;
+use vkstash_recipe::device_configuration::DeviceConfiguration;
 use vkstash_store::settings;
 
 /// vkCreateDevice.

@@ -127,8 +127,13 @@ pub unsafe fn module(hash: u64, info: &vk::ShaderModuleCreateInfo<'_>) -> Result
     Ok(bytes)
 }
 
-/// The application and its features. Of the features, robustBufferAccess and those structures of the chain are written
-/// that Fossilize keeps.
+/// Whether Fossilize keeps a structure of the chain of VkPhysicalDeviceFeatures2.
+pub fn keeps_features(s_type: vk::StructureType) -> bool {
+    table::FEATURES.iter().any(|known| known.s_type == s_type)
+}
+
+/// The application and its features: robustBufferAccess, and the structures of the chain, which are those that
+/// Fossilize keeps ([`keeps_features`]).
 ///
 /// # Safety
 /// The names of `info` are NULL or end with NUL, and both chains are valid.

@@ -7,12 +7,11 @@ use std::mem::offset_of;
 use ash::vk;
 use serde::{Deserialize, Serialize};
 
-use super::application::Application;
-use crate::loader;
+use crate::application::Application;
+use crate::chain;
 use vkstash_model::key::{self, CodecError};
 use vkstash_model::recipe::{OwnedExtension, SCHEMA};
 use vkstash_model::registry;
-use vkstash_recipe::chain;
 use vkstash_store::base::sort;
 use vkstash_store::format::record::Key;
 
@@ -98,15 +97,18 @@ impl DeviceConfiguration {
     }
 
     /// The first structure in a device's chain of which nothing goes into a digest: it has no row in the table of
-    /// structures, or holds more than switches.
+    /// structures, or holds more than switches. `is_loaders`: the Vulkan loader has put it there.
     ///
     /// # Safety
     /// `info` is a valid create info.
-    pub unsafe fn unhashed(info: &vk::DeviceCreateInfo<'_>) -> Option<vk::StructureType> {
+    pub unsafe fn unhashed(
+        info: &vk::DeviceCreateInfo<'_>,
+        is_loaders: impl Fn(vk::StructureType) -> bool,
+    ) -> Option<vk::StructureType> {
         // SAFETY: the chain of a valid create info, whose structures are valid.
         unsafe { chain::walk(info.p_next) }.map(|node| unsafe { (*node).s_type }).find(|&s_type| {
             let hashed = s_type == vk::StructureType::PHYSICAL_DEVICE_FEATURES_2
-                || loader::link_info_size(s_type).is_some()
+                || is_loaders(s_type)
                 || registry::of_device(s_type).is_some_and(|row| row.switches > 0);
             !hashed
         })

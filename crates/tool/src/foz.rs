@@ -1,0 +1,184 @@
+//! Archives of Fossilize, for `vkstash export` and `vkstash import` (docs/fossilize.md).
+
+use std::collections::BTreeMap;
+use std::io::{self, BufWriter};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use vkstash_exchange::foz::export::{self, FozExportError, FozExported};
+use vkstash_exchange::foz::import::{self, FozImported};
+use vkstash_fossilize::archive::{self, Reader};
+use vkstash_store::format::app_name::AppName;
+use vkstash_store::format::refusal::OpenError;
+use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
+use vkstash_store::stash::open::Stash;
+
+use crate::choice::{ChoiceError, choose};
+use crate::new_file::NewFile;
+use crate::output::{self, Printer};
+use crate::term::progress::{Progress, Unit};
+use crate::units::{counted, plain};
+
+/// Why an archive was not read or written.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum FozError {
+    #[error("cannot read the stash: {0}")]
+    Open(#[from] OpenError),
+    #[error(transparent)]
+    Archive(#[from] archive::OpenError),
+    #[error(transparent)]
+    Import(#[from] import::FozError),
+    #[error(transparent)]
+    Choice(#[from] ChoiceError),
+    #[error(
+        "{} is of {names}, and the stash has {known}: say with --application which one of `vkstash list` it is, or \
+         with --program the file of one that has not run yet",
+        archive.display()
+    )]
+    NoOwner { archive: PathBuf, names: String, known: &'static str },
+    #[error("there is nothing to export")]
+    Nothing,
+    #[error("{} is there already; remove it or name another file", .0.display())]
+    Exists(PathBuf),
+    #[error("cannot create {}: {source}", path.display())]
+    Create { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Export(#[from] FozExportError),
+    #[error("cannot print it: {0}")]
+    Print(#[from] io::Error),
+}
+
+/// Whether a file is to be read as an archive of Fossilize.
+pub(crate) fn is_archive(file: &Path) -> bool {
+    let is_named_so = file.extension().is_some_and(|extension| extension == "foz");
+    is_named_so || (file.is_file() && Reader::open(file).is_ok())
+}
+
+/// Whose recipes an archive has, as the user says.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Owner<'a> {
+    pub(crate) application: Option<&'a str>,
+    pub(crate) program: Option<&'a Path>,
+}
+
+impl Owner<'_> {
+    pub(crate) fn is_named(&self) -> bool {
+        self.application.is_some() || self.program.is_some()
+    }
+
+    /// The application whose stash takes an archive in.
+    fn of(&self, root: &Path, file: &Path, archive: &Reader) -> Result<AppName, FozError> {
+        let found = list_applications(root)?;
+        let name =
+            |info: &ApplicationInfo| AppName { display: info.display.clone(), folder: info.folder.clone() };
+        if let Some(named) = self.application {
+            return Ok(name(choose(&found, named, root)?));
+        }
+        let names = import::applications(archive);
+        let own = match names.as_slice() {
+            [] => Some(&b""[..]),
+            [own] => Some(own.as_slice()),
+            _ => None,
+        };
+        if let (Some(program), Some(own)) = (self.program, own) {
+            let own = (!own.is_empty()).then_some(own);
+            return Ok(AppName::new(own, program.as_os_str().as_bytes(), &[]));
+        }
+        // The name that the layer gives to a program that calls itself so.
+        let displays = names.iter().map(|own| AppName::new(Some(own), b"", &[]).display);
+        let displays: Vec<_> = displays.collect();
+        let fits = |info: &&ApplicationInfo| displays.contains(&info.display);
+        let fitting: Vec<_> = found.iter().filter(fits).collect();
+        let known = match fitting.as_slice() {
+            [info] => return Ok(name(info)),
+            [] => "none of that name",
+            _ => "several of that name",
+        };
+        let names = if displays.is_empty() { "no named program".to_owned() } else { displays.join(", ") };
+        Err(FozError::NoOwner { archive: file.to_owned(), names, known })
+    }
+}
+
+/// Takes archives in, and tells what they had.
+pub(crate) fn import(root: &Path, files: &[PathBuf], owner: Owner<'_>) -> Result<(), FozError> {
+    let mut out = Printer::open()?;
+    for file in files {
+        let archive = Reader::open(file)?;
+        let app = owner.of(root, file, &archive)?;
+        let mut progress = Progress::new("importing", Unit::Things);
+        let imported = import::import(&archive, root, &app, &mut |done, total| progress.set(done, total))?;
+        drop(progress);
+        tell(&app, &imported, &mut out)?;
+    }
+    Ok(())
+}
+
+fn tell(app: &AppName, imported: &FozImported, out: &mut impl io::Write) -> io::Result<()> {
+    let FozImported { records, present, refused, damaged, unknown_tags, skipped, tail } = imported;
+    let counts = records.iter().map(|(kind, &count)| counted(count, &kind.replace('_', " ")));
+    let counts: Vec<_> = counts.collect();
+    let new =
+        if counts.is_empty() { "nothing new".to_owned() } else { format!("{} imported", counts.join(", ")) };
+    let there = if *present == 0 { String::new() } else { format!("; {present} here already") };
+    writeln!(out, "{}: {new}{there}", app.display)?;
+    for (reason, &count) in refused {
+        writeln!(out, "  {} left out: {}", counted(count, "object"), plain(reason))?;
+    }
+    for (tag, &count) in unknown_tags {
+        writeln!(out, "  {} left out: tag {tag} is not known", counted(count, "object"))?;
+    }
+    if *damaged > 0 {
+        writeln!(out, "  {} of these damaged", counted(*damaged, "object"))?;
+    }
+    if *skipped > 0 {
+        writeln!(out, "  {} skipped that stand there twice or make no sense", counted(*skipped, "object"))?;
+    }
+    if *tail > 0 {
+        writeln!(out, "  the archive ends with {} that are no entry", counted(*tail, "byte"))?;
+    }
+    if records.contains_key("recipe") {
+        writeln!(out, "  `vkstash prewarm {}` makes the pipelines", app.folder)?;
+    }
+    Ok(())
+}
+
+/// Writes the recipes of these applications, of all if none is named.
+pub(crate) fn export(root: &Path, applications: &[String], path: &Path) -> Result<(), FozError> {
+    let found = list_applications(root)?;
+    let chosen: Vec<&ApplicationInfo> = match applications {
+        [] => found.iter().collect(),
+        names => names.iter().map(|name| choose(&found, name, root)).collect::<Result<_, _>>()?,
+    };
+    let mut parts = Vec::new();
+    for info in chosen.iter().filter(|info| info.parts.iter().any(|part| part.records.contains_key("recipe")))
+    {
+        let name = AppName { display: info.display.clone(), folder: info.folder.clone() };
+        parts.push(Stash::open_patiently(root, &name)?.portable().clone());
+    }
+    if parts.is_empty() {
+        return Err(FozError::Nothing);
+    }
+    let not_created = |source: io::Error| match source.kind() {
+        io::ErrorKind::AlreadyExists => FozError::Exists(path.to_owned()),
+        _ => FozError::Create { path: path.to_owned(), source },
+    };
+    let file = NewFile::create(path).map_err(not_created)?;
+    let mut progress = Progress::new("exporting", Unit::Things);
+    let exported =
+        export::export(&parts, BufWriter::new(&file), &mut |done, total| progress.set(done, total))?;
+    drop(progress);
+    file.finish().map_err(not_created)?;
+    let FozExported { pipelines, objects, refused } = exported;
+    let (pipelines, objects) = (counted(pipelines, "pipeline"), counted(objects, "object"));
+    let mut text = format!("{pipelines} exported to {}, {objects} in all\n", path.display());
+    text += &left_out(&refused);
+    Ok(output::print(&text)?)
+}
+
+/// What was left out, a line for each reason.
+fn left_out(refused: &BTreeMap<String, u64>) -> String {
+    let lines = refused
+        .iter()
+        .map(|(reason, &count)| format!("  {} left out: {}\n", counted(count, "pipeline"), plain(reason)));
+    lines.collect()
+}
