@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Builds command-line programs of Fossilize, with which the tests check what vkstash reads and writes
-# (crates/fossilize/tests/tools.rs): fossilize-list, -convert-db, -merge-db, -rehash and -prune, and fossilize-replay.
+# (crates/fossilize/tests/tools.rs, layer-tests/tests/classes/foz.rs): fossilize-list, -convert-db, -merge-db, -rehash
+# and -prune, fossilize-replay, and Fossilize's layer.
 # Needs a compiler, no root, no network and no CMake. Quick if they are already built.
 #
 #   scripts/fossilize.sh SOURCE [TARGET]
@@ -13,7 +14,7 @@
 # directory, otherwise from the distribution's packages:
 #
 #   VKSTASH_RAPIDJSON_SOURCE       rapidjson      (package rapidjson-dev)
-#   VKSTASH_VOLK_SOURCE            volk           (no package; fossilize-replay needs it)
+#   VKSTASH_VOLK_SOURCE            volk           (fossilize-replay needs it, newer than packages have it)
 #   VKSTASH_SPIRV_HEADERS_SOURCE   SPIRV-Headers  (package spirv-headers if it is new enough; fossilize-replay needs it)
 #
 # SPIRV-Tools and SPIRV-Cross are not used: fossilize-replay is built without its option --spirv-val, and the programs
@@ -127,11 +128,13 @@ processors=$(nproc)
 compile() {
     local object name
     name=$(basename "$1")
+    # A program has a file of the same name.
+    case $1 in layer/*) name=layer-$name ;; esac
     object=$objects/${name%.*}
     while [ "$(jobs -rp | wc -l)" -ge "$processors" ]; do wait -n || true; done
     local compiler=(g++ -std=c++14 -fno-exceptions "${defines[@]}")
     case $1 in *.c) compiler=(gcc -D_LARGEFILE64_SOURCE) ;; esac
-    (cd "$tree" && "${compiler[@]}" -O1 -w -pthread "${includes[@]}" -c "$1" -o "$object.o" 2>"$object.log") &
+    (cd "$tree" && "${compiler[@]}" -O1 -w -fPIC -pthread "${includes[@]}" -c "$1" -o "$object.o" 2>"$object.log") &
 }
 object() { printf '%s\n' "${@/#/$objects/}" | sed 's/$/.o/'; }
 # all_compiled NAME...: whether they have objects; otherwise `error` is the compiler's first error.
@@ -160,6 +163,7 @@ sources=(fossilize.cpp)
 sources+=({fossilize_db,fossilize_application_filter,fossilize_external_replayer,path,varint}.cpp cli/cli_parser.cpp
     miniz/miniz.c)
 sources+=(cli/fossilize_{list,convert_db,merge_db,rehash,prune}.cpp)
+sources+=(layer/{instance,dispatch,dispatch_helper}.cpp layer/device.cpp)
 for file in "${sources[@]}"; do compile "$file"; done
 wait
 
@@ -175,6 +179,12 @@ for program in "${programs[@]}"; do
         link "$program" "$main"
     fi
 done
+recorder=(layer-{instance,device,dispatch,dispatch_helper})
+all_compiled "${recorder[@]}" || fail "Fossilize's layer does not compile here: $error"
+mapfile -t files < <(object "${recorder[@]}" "${library[@]}")
+g++ -shared -pthread "${files[@]}" -o "$target/libVkLayer_fossilize.so" -ldl -lrt
+sed 's|@FOSSILIZE_LAYER_PATH@|./libVkLayer_fossilize.so|' "$tree/layer/VkLayer_fossilize.json.in" \
+    >"$target/VkLayer_fossilize.json"
 [ -z "$without" ] || say "built without fossilize-replay: $without"
 printf '%s\n' "$stamp" >"$target/stamp"
 say "built in $target"
