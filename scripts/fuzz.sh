@@ -30,6 +30,7 @@ while [ "$SECONDS" -lt "$until" ]; do
     round vkstash-store tests::forged_records 2000
     round vkstash-store tests::same 5000
     round vkstash-exchange tests::fuzz 5000
+    round vkstash-exchange tests::foz 5000
     VKSTASH_TEST_EVERY_CASE=1 round vkstash-store tests::faults 5000
     VKSTASH_TEST_KILLS=400 round vkstash-store tests::crash 1
     rounds=$((rounds + 1))

@@ -1,6 +1,7 @@
 //! Archives: an import brings what was exported, and nothing forged.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod foz;
 mod fuzz;
 #[path = "../../../store/src/tests/header.rs"]
 mod header;
