@@ -29,8 +29,8 @@ pub(crate) enum Command {
     /// Measure a program with and without the stash
     ///
     /// Runs the command without the layer, with a new stash, and with one that earlier runs have filled, in turns. The
-    /// user's stash is not touched. The drivers' own caches are those that the user has; the table says what was in them.
-    /// The command's output is not shown; one that needs no user is measured best.
+    /// user's stash is not touched. The drivers' own caches are those that the user has; the table says what was in
+    /// them. The command's output is not shown; one that needs no user is measured best.
     Bench(BenchArgs),
     /// Make the layer known to the Vulkan loader, so that VKSTASH=1 is all a program needs
     Install(InstallArgs),
@@ -105,8 +105,8 @@ pub(crate) enum Command {
     Clear(ClearArgs),
     /// Write what was recorded to a file, for another machine or as a backup
     ///
-    /// The file is a tar archive, mostly compressed already. It holds shaders and the names of the programs. A file whose
-    /// name ends in .foz becomes an archive of Fossilize, which has shaders and recipes, and no artifacts.
+    /// The file is a tar archive, mostly compressed already. It holds shaders and the names of the programs. A file
+    /// whose name ends in .foz becomes an archive of Fossilize, which has shaders and recipes, and no artifacts.
     Export(ExportArgs),
     /// Make stashes that programs only read, for images and machines that many share, and say which are used
     ///

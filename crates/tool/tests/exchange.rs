@@ -307,3 +307,55 @@ fn an_export_of_damaged_files_says_so() {
     let said = "vkstash: 1 file of these is not whole: `vkstash verify` says which\n";
     assert_eq!(text(&exported.stderr), said);
 }
+
+#[test]
+fn archives_of_fossilize_are_told_from_others_and_say_whose_they_are() {
+    let sandbox = Sandbox::new();
+    let dir = sandbox.path("stash");
+    fill(&dir, "game");
+    // Modules alone are nothing that Fossilize could replay.
+    let nothing = vkstash(&sandbox, &["export", sandbox.path("x.foz").to_str().unwrap()], &dir);
+    assert!(one_error_line(&nothing).contains("nothing to export"), "{nothing:?}");
+    let refused = |name: &str, bytes: &[u8], more: &[&str], said: &str| {
+        let file = sandbox.path(name);
+        fs::write(&file, bytes).unwrap();
+        let output = vkstash(&sandbox, &[&["import", file.to_str().unwrap()], more].concat(), &dir);
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        assert!(one_error_line(&output).contains(said), "{output:?}");
+    };
+    refused("a.foz", b"", &[], "is not an archive of Fossilize");
+    refused("b.foz", b"no archive", &["--application", "game"], "is not an archive of Fossilize");
+    let empty = [b"\x81FOSSILIZEDB\0\0\0".as_slice(), &[6]].concat();
+    refused("c.foz", &empty, &[], "no named program, and the stash has none of that name");
+    refused("c", &empty, &["--application", "nobody"], "no application \"nobody\"");
+    refused("d.tar", b"no archive", &["--application", "game"], "is no archive of Fossilize");
+    let taken = vkstash(
+        &sandbox,
+        &["import", sandbox.path("c.foz").to_str().unwrap(), "--application", "game"],
+        &dir,
+    );
+    assert_eq!(done(&taken), "game: nothing new\n");
+    let folder = vkstash(&sandbox, &["import", sandbox.path("").to_str().unwrap()], &dir);
+    assert_eq!(folder.status.code(), Some(1), "{folder:?}");
+}
+
+#[test]
+fn archives_of_steam_are_found_by_the_games_number() {
+    let sandbox = Sandbox::new();
+    let dir = sandbox.path("stash");
+    let none = vkstash(&sandbox, &["import", "--steam"], &dir);
+    assert!(one_error_line(&none).contains("Steam is not installed"), "{none:?}");
+    let steam = sandbox.home().join(".local/share/Steam/steamapps");
+    let folder = steam.join("shadercache/4711/fozpipelinesv6");
+    fs::create_dir_all(&folder).unwrap();
+    let empty = [b"\x81FOSSILIZEDB\0\0\0".as_slice(), &[6]].concat();
+    fs::write(folder.join("steam_pipeline_cache.foz"), empty).unwrap();
+    fs::write(steam.join("appmanifest_4711.acf"), "\"AppState\"\n{\n\t\"name\"\t\"A\u{1b}[2J Game\"\n}\n")
+        .unwrap();
+    let listed = vkstash(&sandbox, &["import", "--steam"], &dir);
+    assert_eq!(done(&listed), "4711  A\u{fffd}[2J Game, 1 archive\n");
+    let other = vkstash(&sandbox, &["import", "--steam", "7"], &dir);
+    assert!(one_error_line(&other).contains("no shader archives of the game 7"), "{other:?}");
+    let taken = vkstash(&sandbox, &["import", "--steam", "4711", "--program", "/games/a.exe"], &dir);
+    assert_eq!(done(&taken), "a: nothing new\n");
+}

@@ -17,6 +17,7 @@ use super::rebuilt::{STEPS, everything};
 
 /// Fossilize's own programs, which scripts/fossilize.sh builds.
 const TOOLS: &str = "VKSTASH_FOSSILIZE";
+const NO_TOOLS: &str = "VKSTASH_FOSSILIZE names no folder with Fossilize's programs (scripts/fossilize.sh)";
 
 fn tool(env: &Env, arguments: &[&str]) -> Output {
     let mut command = Command::new(paths::profile_folder().join("vkstash"));
@@ -103,7 +104,7 @@ fn what_is_exported_and_imported_again_has_the_same_keys_and_is_served() {
 fn fossilize_lists_and_replays_what_was_exported() {
     scenario(STEPS, |scenario| {
         let Some(tools) = std::env::var_os(TOOLS).map(PathBuf::from) else {
-            return scenario.skip("VKSTASH_FOSSILIZE names no folder with Fossilize's programs");
+            return skip::not_here(&skip::this_test(), NO_TOOLS);
         };
         let Some(env) = scenario.on(Driver::Radv) else { return };
         // The replayer leaves out what this driver does not offer, which some of the others need.
@@ -141,7 +142,7 @@ fn fossilize_lists_and_replays_what_was_exported() {
 fn what_fossilize_has_recorded_is_served() {
     scenario(STEPS, |scenario| {
         let Some(tools) = std::env::var_os(TOOLS).map(PathBuf::from) else {
-            return scenario.skip("VKSTASH_FOSSILIZE names no folder with Fossilize's layer");
+            return skip::not_here(&skip::this_test(), NO_TOOLS);
         };
         let Some(env) = scenario.on(Driver::Radv) else { return };
         let recorded = scenario.folder().join("recorded");
@@ -163,6 +164,15 @@ fn what_fossilize_has_recorded_is_served() {
             archives += 1;
         }
         assert!(archives >= works().count(), "{archives}");
+        // The same objects in one archive each: Fossilize's own program merges its own, and ours are exported.
+        let (merged, own) = (scenario.folder().join("merged.foz"), scenario.folder().join("own.foz"));
+        let mut merge = Command::new(tools.join("fossilize-merge-db"));
+        merge.arg(&merged).args(std::fs::read_dir(&recorded).unwrap().map(|entry| entry.unwrap().path()));
+        let output = merge.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        said(&tool(&env, &["export", own.to_str().unwrap()]));
+        let [theirs, ours] = [&merged, &own].map(|path| std::fs::metadata(path).unwrap().len());
+        assert!(ours * 10 <= theirs * 13, "{ours} bytes, and {theirs} of Fossilize's");
         let prewarmed = tool(&env, &["prewarm", "--all", "--every-device", "--json"]);
         let report: Value = serde_json::from_slice(&prewarmed.stdout).unwrap();
         assert!(report["made"].as_u64().unwrap() > 10, "{report:#}");

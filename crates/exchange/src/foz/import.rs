@@ -246,8 +246,8 @@ impl Intake<'_> {
 
     fn sampler(&mut self, object: &Object<vk::SamplerCreateInfo<'static>>) -> Result<(), Problem> {
         let mut info = object.info;
-        // SAFETY: the chain of a document that lives during this call; nothing else reads it meanwhile. The cast follows
-        // the sType.
+        // SAFETY: the chain of a document that lives during this call; nothing else reads it meanwhile. The cast
+        // follows the sType.
         let conversion = unsafe {
             let node = unlink(&mut info.p_next, vk::StructureType::SAMPLER_YCBCR_CONVERSION_CREATE_INFO);
             let found = node.map(|node| *node.cast::<vk::SamplerYcbcrConversionCreateInfo<'_>>());

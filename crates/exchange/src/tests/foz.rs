@@ -301,3 +301,33 @@ fn changed_archives_bring_only_what_is_true() {
         }
     }
 }
+
+/// `cargo test --release -p vkstash-exchange what_100_000 -- --ignored --nocapture`
+#[test]
+#[ignore = "prints figures"]
+fn what_100_000_pipelines_cost() {
+    let mut bytes = Vec::new();
+    let mut writer = Writer::new(&mut bytes).unwrap();
+    let mut documents = Documents::new();
+    objects(&mut documents);
+    documents.iter().for_each(|((tag, hash), text)| assert!(writer.write(*tag, *hash, text).unwrap()));
+    let (from, constants) = (format!("{GRAPHICS:016x}"), "\"blendConstants\":[0.0,0.0,0.0,0.0]");
+    let document = String::from_utf8(graphics(false)).unwrap();
+    assert!(document.contains(constants), "{document}");
+    for number in 1..=100_000_u64 {
+        let hash = 0x1000 + number;
+        let own = format!("\"blendConstants\":[{number}.0,0.0,0.0,0.0]");
+        let text = document.replace(&from, &format!("{hash:016x}")).replace(constants, &own);
+        assert!(writer.write(Tag::GraphicsPipeline, hash, text.as_bytes()).unwrap());
+    }
+    writer.finish().unwrap();
+    let root = root();
+    let began = std::time::Instant::now();
+    let taken = take(root.path(), &bytes).unwrap();
+    println!("import of 100,000 pipelines, {} bytes: {:.1?}", bytes.len(), began.elapsed());
+    assert_eq!(taken.records["recipe"], 100_000, "{taken:?}");
+    let stash = Stash::open_patiently(&root.path().join("stash"), &app()).unwrap();
+    let (began, mut own) = (std::time::Instant::now(), Vec::new());
+    let exported = export(&[stash.portable().clone()], &mut own, &mut |_, _| {}).unwrap();
+    println!("export of {}, {} bytes: {:.1?}", exported.pipelines, own.len(), began.elapsed());
+}

@@ -70,7 +70,13 @@ impl Arena {
     /// Room for `count` elements, aligned for `T`.
     fn room<T>(&mut self, count: usize) -> Result<*mut T, RebuildError> {
         const { assert!(align_of::<T>() <= align_of::<u64>()) };
-        let words = count.checked_mul(size_of::<T>()).ok_or(RebuildError::Memory)?.div_ceil(8).max(1);
+        self.words(count, size_of::<T>()).map(<*mut u64>::cast)
+    }
+
+    /// Room for `count` elements of this size: one function for all types.
+    #[inline(never)]
+    fn words(&mut self, count: usize, size: usize) -> Result<*mut u64, RebuildError> {
+        let words = count.checked_mul(size).ok_or(RebuildError::Memory)?.div_ceil(8).max(1);
         if words > self.left {
             let length = words.max(PIECE);
             self.taken = self.taken.saturating_add(length.saturating_mul(8));
@@ -88,7 +94,7 @@ impl Arena {
         // SAFETY: `left` words are unused from `next` on, and at least `words` are left.
         self.next = unsafe { start.add(words) };
         self.left -= words;
-        Ok(start.cast())
+        Ok(start)
     }
 
     /// A structure, or another single value.

@@ -125,7 +125,7 @@ fn victim() {
 fn who_reads_behind_the_fence_dies() {
     let signal_of = |what: &str| {
         let mut child = Command::new(std::env::current_exe().unwrap());
-        child.args(["--exact", "recipe::capture::tests::guard_page::victim", "--ignored", "--nocapture"]);
+        child.args(["--exact", "capture::tests::guard_page::victim", "--ignored", "--nocapture"]);
         let output = child.env(VICTIM, what).output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(text.contains("running 1 test"), "{text}");
