@@ -70,7 +70,7 @@ pub(super) fn of(first: &Run, taken: &[Vec<Run>; 3], pipelines: &Pipelines, cach
     if first > 2.0 * seconds.median {
         let what =
             format!("the first run took {:.1} times as long as the later ones", first / seconds.median);
-        say(what, "nothing: it is not counted, because the system and the driver had cached nothing then");
+        say(what, "it is not counted: the system and the driver had cached nothing then");
     }
     remarks
 }

@@ -9,7 +9,8 @@ use crate::units::size;
 const FULL: u64 = 90;
 
 pub(super) fn examine(findings: &mut Vec<Finding>) {
-    findings.extend(on_disk::all().iter().map(tell));
+    // A driver may have left an empty folder of another kind of cache.
+    findings.extend(on_disk::all().iter().filter(|cache| cache.bytes > 0).map(tell));
     findings.extend(planned().iter().map(tell_limit));
 }
 

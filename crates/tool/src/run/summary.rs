@@ -146,7 +146,7 @@ fn remarks(tally: &Tally, known: Known) -> String {
 fn nothing_reported(was_loaded: bool) -> String {
     let set = |name| env::var_os(name).is_some();
     let hint = if was_loaded {
-        "the layer was loaded; the command opened no device"
+        "the layer was loaded; the command opened no device, or ended before its report was written"
     } else if set("VKSTASH_DISABLE") {
         "VKSTASH_DISABLE is set, so the layer did nothing"
     } else if set("VK_LOADER_LAYERS_DISABLE") {
@@ -326,7 +326,8 @@ mod tests {
     #[test]
     fn a_run_without_reports_is_explained() {
         assert!(of(&[]).starts_with("the layer was not loaded"));
-        let loaded = "the layer was loaded; the command opened no device";
+        let loaded =
+            "the layer was loaded; the command opened no device, or ended before its report was written";
         assert_eq!(super::of(&[], true, Known::default()), loaded);
         assert_eq!(of(&[RunReport::default()]), loaded);
         assert_eq!(of(&[report(&[])]), "the layer was loaded; the command created no pipeline");
