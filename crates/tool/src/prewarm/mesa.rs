@@ -24,6 +24,9 @@ pub(crate) use announced::Announced;
 pub(crate) use private::Private;
 pub(crate) use target::Target;
 
+/// Mesa's name for the folder of its single-file cache (`CACHE_DIR_NAME_SF`), in which it looks for databases, too.
+const SINGLE_FILE: &str = "mesa_shader_cache_sf";
+
 /// Why there is no database.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum MesaError {

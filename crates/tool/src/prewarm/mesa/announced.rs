@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::database::Database;
-use super::{Device, MesaError};
-use crate::units::{counted, plain, size};
+use super::{Device, MesaError, SINGLE_FILE};
+use crate::units::{plain, size};
 
 /// Steps to the root, and more: above the root is the root. Mesa's cache of a user is seven folders deep.
 const STEPS: usize = 16;
@@ -81,20 +81,26 @@ impl Announced {
 
     pub(crate) fn print(&self, out: &mut impl Write) -> io::Result<()> {
         for Made { name, device, database, .. } in &self.made {
-            let (entries, bytes) = (counted(database.entries, "shader"), size(database.bytes));
+            let (entries, bytes) = (database.entries, size(database.bytes));
             let (device, version) = (&device.name, &device.version);
-            writeln!(out, "{name}.foz: {entries}, {bytes}, for this build of driver {version} on {device}")?;
+            writeln!(
+                out,
+                "{name}.foz: {entries} entries, {bytes}, for this build of driver {version} on {device}"
+            )?;
         }
-        writeln!(out, "programs without the layer find them in {} with:", self.folder.display())?;
+        writeln!(out, "programs without the layer find it by these variables:")?;
         for (name, value) in self.variables() {
             writeln!(out, "  {name}={value}")?;
         }
-        let list = self.folder.join(LIST_FILE);
-        writeln!(out, "or, where it changes while programs run, with a list in place of the second one:")?;
-        writeln!(out, "  {LIST}={}", list.display())?;
-        writeln!(out, "or by name alone, with both files copied to $HOME/.cache/mesa_shader_cache_sf/...:")?;
+        writeln!(
+            out,
+            "instead of the second one, with a file that running programs read again when it is changed:"
+        )?;
+        writeln!(out, "  {LIST}={}", self.folder.join(LIST_FILE).display())?;
+        writeln!(out, "or by its name, with both files copied below MESA_SHADER_CACHE_DIR or ~/.cache:")?;
         for Made { name, below, .. } in &self.made {
-            writeln!(out, "  {NAMES}={name} in .../{}", plain(&below.to_string_lossy()))?;
+            let folder = Path::new(SINGLE_FILE).join(below);
+            writeln!(out, "  {NAMES}={name}, in {}", plain(&folder.to_string_lossy()))?;
         }
         Ok(())
     }

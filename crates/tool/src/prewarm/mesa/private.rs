@@ -7,13 +7,10 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::MesaError;
+use super::{MesaError, SINGLE_FILE};
 use crate::base;
 use crate::export::{Chosen, chosen_parts};
 use crate::folder::Folder;
-
-/// Mesa's name for the folder of its single-file cache (`CACHE_DIR_NAME_SF`).
-const SINGLE_FILE: &str = "mesa_shader_cache_sf";
 
 /// Variables by which Mesa would not write to that cache, or find a pipeline elsewhere.
 const REMOVED: [&str; 7] = [
