@@ -66,7 +66,8 @@ fn a_program_without_the_layer_is_warm_by_the_database_and_cold_without_it() {
         let before = content(&env.stash_folder());
         let folder = scenario.folder().join("new").join("database");
         let output = prewarm(env, &folder, &["--json", "--jobs", "3"]);
-        let report: Value = serde_json::from_slice(&output.stdout).expect(&text(&output));
+        let report: Value = serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {}", text(&output)));
         assert!(output.status.success(), "{report:#}");
         // What is in the stash is compiled again, and the stash stays as it is.
         let counts = ["planned", "made", "there", "checked"].map(|name| report[name].as_u64().unwrap());

@@ -25,7 +25,7 @@ const LIST: &str = "MESA_DISK_CACHE_READ_ONLY_FOZ_DBS_DYNAMIC_LIST";
 const LIST_FILE: &str = "databases.list";
 
 /// One database.
-pub(super) struct Made {
+pub(super) struct MesaDatabase {
     /// Its name, without the folder and without `.foz`.
     pub(super) name: String,
     /// The folder of Mesa's names for the build of the driver and for the device.
@@ -37,7 +37,7 @@ pub(super) struct Made {
 /// All databases of a folder.
 pub(crate) struct Announced {
     folder: PathBuf,
-    made: Vec<Made>,
+    made: Vec<MesaDatabase>,
 }
 
 impl Announced {
@@ -50,7 +50,7 @@ impl Announced {
     }
 
     /// Adds a database, if it is found from `cache`, a folder in which Mesa looks.
-    pub(super) fn add(&mut self, made: Made, cache: &Path) -> Result<(), MesaError> {
+    pub(super) fn add(&mut self, made: MesaDatabase, cache: &Path) -> Result<(), MesaError> {
         let path = self.climbing(&made.name);
         if ["", "_idx"].iter().all(|part| cache.join(format!("{path}{part}.foz")).is_file()) {
             self.made.push(made);
@@ -80,7 +80,7 @@ impl Announced {
     }
 
     pub(crate) fn print(&self, out: &mut impl Write) -> io::Result<()> {
-        for Made { name, device, database, .. } in &self.made {
+        for MesaDatabase { name, device, database, .. } in &self.made {
             let (entries, bytes) = (database.entries, size(database.bytes));
             let (device, version) = (&device.name, &device.version);
             writeln!(
@@ -98,7 +98,7 @@ impl Announced {
         )?;
         writeln!(out, "  {LIST}={}", self.folder.join(LIST_FILE).display())?;
         writeln!(out, "or by its name, with both files copied below MESA_SHADER_CACHE_DIR or ~/.cache:")?;
-        for Made { name, below, .. } in &self.made {
+        for MesaDatabase { name, below, .. } in &self.made {
             let folder = Path::new(SINGLE_FILE).join(below);
             writeln!(out, "  {NAMES}={name}, in {}", plain(&folder.to_string_lossy()))?;
         }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access, AtFlags, CWD};
 use walkdir::WalkDir;
 
-use super::announced::{Announced, Made};
+use super::announced::{Announced, MesaDatabase};
 use super::{Device, MesaError, Private, database};
 
 /// The folder, which need not exist before there is something to write.
@@ -53,7 +53,7 @@ impl Target {
                 let Some(database) = database::copy(cache, &self.folder, &name).map_err(read)? else {
                     continue;
                 };
-                let made = Made { name, below, device: device.clone(), database };
+                let made = MesaDatabase { name, below, device: device.clone(), database };
                 announced.add(made, cache)?;
             }
         }
@@ -72,12 +72,8 @@ fn name(below: &Path) -> String {
     let mut parts = below.iter().map(|part| part.to_string_lossy());
     let build: String = words(&parts.next().unwrap_or_default()).chars().take(8).collect();
     let device = words(&parts.collect::<Vec<_>>().join(" "));
-    ["vkstash", &device, &build]
-        .map(str::to_owned)
-        .into_iter()
-        .filter(|word| !word.is_empty())
-        .collect::<Vec<_>>()
-        .join("_")
+    let words = ["vkstash", device.as_str(), build.as_str()];
+    words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join("_")
 }
 
 /// The letters and digits of a text; what is between them becomes one underscore.
