@@ -32,6 +32,7 @@ mod khronos;
 mod lavapipe;
 mod loader;
 mod lost;
+mod mesa_foz;
 mod modules_only;
 mod objects;
 mod overlaps;

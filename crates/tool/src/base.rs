@@ -185,7 +185,12 @@ fn build(args: &BaseBuildArgs) -> Result<(), BaseError> {
 }
 
 /// Copies the records, each once and the newest one of a key.
-fn copy(root: &Path, parts: &[(String, String)], bytes: u64, base: &Path) -> Result<(), BaseError> {
+pub(crate) fn copy(
+    root: &Path,
+    parts: &[(String, String)],
+    bytes: u64,
+    base: &Path,
+) -> Result<(), BaseError> {
     let (reader, writer) =
         UnixStream::pair().map_err(|source| BaseError::Create { path: base.to_owned(), source })?;
     std::thread::scope(|scope| {

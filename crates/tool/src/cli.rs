@@ -419,6 +419,10 @@ pub(crate) struct PrewarmArgs {
     /// Say what would be made, and make nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
+    /// Compile everything into a read-only database of Mesa's disk cache in this new or empty folder, for programs
+    /// without the layer (docs/prewarm.md); the stash stays as it is
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["dry_run", "if_driver_changed", "finish"])]
+    pub(crate) mesa_foz: Option<PathBuf>,
     /// Worker processes at a time; default: half the cores
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) jobs: Option<u16>,

@@ -9,6 +9,7 @@ mod ended;
 mod finish;
 mod limits;
 mod lock;
+mod mesa;
 mod named;
 mod order;
 mod plan;
@@ -40,6 +41,7 @@ use child::Launch;
 use crew::{Crew, Outcome, PhaseOutcome};
 use finish::Finish;
 use limits::Limits;
+use mesa::{Announced, MesaError, Private};
 use plan::{Group, Plan};
 use progress::Keys;
 use quarantine::Culprit;
@@ -61,6 +63,8 @@ enum PrewarmError {
     Folder(#[from] FolderError),
     #[error("cannot start a worker: {0}")]
     Start(io::Error),
+    #[error(transparent)]
+    Mesa(#[from] MesaError),
     #[error("cannot print it: {0}")]
     Print(#[from] io::Error),
 }
@@ -103,21 +107,10 @@ fn run(args: &PrewarmArgs) -> Result<bool, PrewarmError> {
     if let Some(pid) = args.while_running {
         end_with(pid);
     }
+    let target = args.mesa_foz.as_deref().map(mesa::Target::new).transpose()?;
     let limits = Limits::of(args);
     let launch = launch(args, library, &root)?;
-    let used = plan::used_anywhere(&found);
-    let mut plan = Plan::default();
-    let mut locks = Vec::new();
-    for info in chosen {
-        match lock::take(&root, &info.folder) {
-            Ok(lock) => locks.push(lock),
-            Err(lock::Taken) => {
-                eprint_line(&format_args!("{}: another prewarm works on it", info.display));
-                continue;
-            }
-        }
-        plan.add(&launch, &root, info, (!args.every_device).then_some(&used), &limits)?;
-    }
+    let (mut plan, _locks) = planned(args, &launch, &root, &found, &chosen, &limits)?;
     let finish =
         args.finish.as_deref().and_then(plan::header_of).map(|header| Finish::of(&plan, &root, header));
     if let Some(finish) = &finish {
@@ -127,17 +120,55 @@ fn run(args: &PrewarmArgs) -> Result<bool, PrewarmError> {
     } else {
         plan.expect_a_device_for_each();
     }
-    let report = if args.dry_run { Report::planned(&plan) } else { Report::of_work(plan, &launch, limits) };
+    let devices = match &launch.private {
+        Some(private) => mesa::prepare(&mut plan, private, &root)?,
+        None => Vec::new(),
+    };
+    let mut report =
+        if args.dry_run { Report::planned(&plan) } else { Report::of_work(plan, &launch, limits) };
     if let Some(finish) = finish.filter(|_| !args.dry_run) {
         finish.note_tried();
     }
+    // What came of the pipelines is said, too, if no database is made of them.
+    let written = match (target, &launch.private) {
+        (Some(target), Some(private)) if !devices.is_empty() => {
+            target.write(private, &devices).map(|announced| report.announced = Some(announced))
+        }
+        _ => Ok(()),
+    };
     if args.json {
         let text = serde_json::to_string_pretty(&report.json()).unwrap_or_default();
         output::print(&format!("{text}\n"))?;
     } else {
         report.print(&mut Printer::open()?, args.dry_run)?;
     }
+    written?;
     Ok(report.is_well())
+}
+
+/// What is to be made for these applications, and the locks that keep another prewarm from them.
+fn planned(
+    args: &PrewarmArgs,
+    launch: &Launch,
+    root: &Path,
+    found: &[ApplicationInfo],
+    chosen: &[&ApplicationInfo],
+    limits: &Limits,
+) -> Result<(Plan, Vec<lock::Lock>), PrewarmError> {
+    let used = plan::used_anywhere(found);
+    let mut plan = Plan::default();
+    let mut locks = Vec::new();
+    for info in chosen {
+        match lock::take(root, &info.folder) {
+            Ok(lock) => locks.push(lock),
+            Err(lock::Taken) => {
+                eprint_line(&format_args!("{}: another prewarm works on it", info.display));
+                continue;
+            }
+        }
+        plan.add(launch, root, info, (!args.every_device).then_some(&used), limits)?;
+    }
+    Ok((plan, locks))
 }
 
 /// How workers are started that use the stash at `root`.
@@ -145,11 +176,13 @@ fn launch(args: &PrewarmArgs, library: Library, root: &Path) -> Result<Launch, P
     let folder = environment::folder_for(std::slice::from_ref(&library))?;
     let executable = start::executable().map_err(PrewarmError::Start)?;
     let named = args.named.as_deref().and_then(|name| named::copy(&executable, folder.path(), name));
+    let private = args.mesa_foz.as_ref().map(|_| Private::new(&folder)).transpose()?;
     Ok(Launch {
         executable: named.unwrap_or(executable),
         folder,
         library: library.path,
         root: root.to_owned(),
+        private,
         verbose: args.verbose,
     })
 }
@@ -206,6 +239,8 @@ fn cpu_of_children() -> f64 {
 struct Report {
     applications: Vec<Line>,
     culprits: Vec<Culprit>,
+    /// The database that was made of the pipelines.
+    announced: Option<Announced>,
     /// Workers at a time, and how long they worked, without planning.
     jobs: usize,
     seconds: f64,
@@ -262,7 +297,14 @@ impl Report {
             }
             lines.extend(own);
         }
-        Report { applications: lines, culprits: Vec::new(), jobs: 0, seconds: 0.0, cpu_seconds: 0.0 }
+        Report {
+            applications: lines,
+            culprits: Vec::new(),
+            announced: None,
+            jobs: 0,
+            seconds: 0.0,
+            cpu_seconds: 0.0,
+        }
     }
 
     /// Does the work.
@@ -313,7 +355,8 @@ impl Report {
             return writeln!(out, "{planned} to make, {there} there already");
         }
         let (made, checked) = (self.sum(|line| line.made), self.sum(|line| line.checked));
-        writeln!(out, "made {made}, checked {checked}, quarantined {}", self.culprits.len())
+        writeln!(out, "made {made}, checked {checked}, quarantined {}", self.culprits.len())?;
+        self.announced.as_ref().map_or(Ok(()), |announced| announced.print(out))
     }
 
     fn json(&self) -> Value {
@@ -339,6 +382,7 @@ impl Report {
             "cpu_seconds": self.cpu_seconds,
             "quarantined": culprits.collect::<Vec<_>>(),
             "applications": self.applications.iter().map(Line::json).collect::<Vec<_>>(),
+            "mesa_foz": self.announced.as_ref().map(Announced::json),
         })
     }
 }

@@ -8,6 +8,7 @@ use std::process::{Child as Process, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
+use super::mesa::Private;
 use crate::environment;
 use crate::folder::Folder;
 
@@ -24,6 +25,8 @@ pub(crate) struct Launch {
     pub(crate) root: PathBuf,
     /// Has the manifest through which the loader finds that library.
     pub(crate) folder: Folder,
+    /// What workers that make pipelines use instead of the stash and of the user's cache of Mesa.
+    pub(crate) private: Option<Private>,
     /// What drivers and the layer print is shown.
     pub(crate) verbose: bool,
 }
@@ -43,10 +46,12 @@ pub(crate) struct Child {
 }
 
 impl Child {
-    /// Starts a worker for this application. Its answers come through `events`, marked with `mark`.
+    /// Starts a worker for this application. Its answers come through `events`, marked with `mark`. `device`: the one
+    /// that it makes pipelines for.
     pub(crate) fn start(
         launch: &Launch,
         application: &str,
+        device: Option<usize>,
         events: &Sender<(u64, Event)>,
         mark: u64,
     ) -> io::Result<Child> {
@@ -67,6 +72,9 @@ impl Child {
             "VKSTASH_TRACE",
         ] {
             command.env_remove(name);
+        }
+        if let (Some(private), Some(device)) = (&launch.private, device) {
+            private.apply(&mut command, device);
         }
         let errors = if launch.verbose { Stdio::inherit() } else { Stdio::null() };
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(errors);
@@ -177,7 +185,7 @@ impl QuestionedWorker {
         timeout: Duration,
     ) -> Result<QuestionedWorker, AskError> {
         let (sender, events) = channel();
-        Ok(QuestionedWorker { child: Child::start(launch, application, &sender, 0)?, events, timeout })
+        Ok(QuestionedWorker { child: Child::start(launch, application, None, &sender, 0)?, events, timeout })
     }
 
     /// The lines of an answer, up to the one whose first word is `last`, which is left out if it is the only word.

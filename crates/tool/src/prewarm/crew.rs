@@ -250,10 +250,10 @@ impl<'a> Crew<'a> {
 
     fn start(&mut self, group: usize, phase: Phase, watcher: &mut dyn Watcher) -> bool {
         self.marks += 1;
-        let planned = &self.applications[self.groups[group].application];
-        match Child::start(self.launch, &planned.name.folder, &self.sender, self.marks) {
+        let Group { device, configuration, application, .. } = &self.groups[group];
+        let folder = &self.applications[*application].name.folder;
+        match Child::start(self.launch, folder, Some(*device), &self.sender, self.marks) {
             Ok(mut child) => {
-                let Group { device, configuration, .. } = &self.groups[group];
                 child.send(&format!("open {device} {}", hex::encode(configuration)));
                 self.slots.push(Slot {
                     mark: self.marks,
@@ -393,7 +393,8 @@ impl<'a> Crew<'a> {
         }
         let made = &self.outcomes[group].made;
         let nothing_kept = made.good == 0 && made.there == 0 && self.groups[group].there == 0;
-        if made.unrecorded >= HOPELESS && nothing_kept {
+        // A driver's cache on disk may keep what the driver does not give out.
+        if made.unrecorded >= HOPELESS && nothing_kept && self.launch.private.is_none() {
             self.give_up(group, Phase::Make, NOTHING_KEPT, watcher);
         }
         // What a driver keeps of each pipeline adds up: a worker is replaced before it would be killed for that.
@@ -415,8 +416,11 @@ impl<'a> Crew<'a> {
                     made.there += u64::from(!task.again);
                 }
                 (task.present, task.alone, task.doubted, task.made_at) = (false, false, false, self.marks);
-                *to_check += 1;
-                self.groups[group].checks.push_back(task);
+                // Artifacts that nobody will use need no check.
+                if self.launch.private.is_none() {
+                    *to_check += 1;
+                    self.groups[group].checks.push_back(task);
+                }
             }
             (Phase::Make, "unrecorded") => made.unrecorded += 1,
             (Phase::Check, "served") => checked.good += 1,

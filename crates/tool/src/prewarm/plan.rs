@@ -459,14 +459,15 @@ impl<'a> Application<'a> {
             }
             let task = Task { is_link: self.recipes.is_link(key), ..Task::new(*key, 0) };
             match Standing::of(key, current) {
-                Standing::There => {
+                // Artifacts of the stash fill no cache of the driver's.
+                Standing::There if self.launch.private.is_none() => {
                     group.there += 1;
                     group.checks.push_back(Task { present: true, ..task });
                 }
                 Standing::Quarantined => group.quarantined_before += 1,
                 Standing::Failed => group.failed_before += 1,
                 Standing::NotKept => group.not_kept_before += 1,
-                Standing::Missing => {
+                Standing::Missing | Standing::There => {
                     group.changed |= is_owned;
                     costs.push(order::recorded_cost(sources.iter().copied(), key));
                     tasks.push(task);
