@@ -350,7 +350,7 @@ check_with_linters() {
     linted lintian --allow-root --fail-on error,warning "${debs[@]}"
     bash -n "$packages/PKGBUILD"
     # makepkg reads its variables, and sets the folders.
-    linted shellcheck --shell bash --exclude SC2034,SC2154,SC2164 "$packages/PKGBUILD"
+    linted shellcheck --shell bash --exclude SC2034,SC2128,SC2154,SC2164 "$packages/PKGBUILD"
     linted shellcheck contrib/packaging/install.sh
     linted namcap "$packages/PKGBUILD"
     linted rpmspec --parse "$packages/vkstash.spec"
