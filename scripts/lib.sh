@@ -121,22 +121,73 @@ rust_of_lints=1.95
 rust_version() { { cargo --version 2>/dev/null || echo cargo 0; } | awk '{ print $2 }'; }
 has_rust_of_lints() { case $(rust_version) in "$rust_of_lints" | "$rust_of_lints".*) true ;; *) false ;; esac; }
 
-# Builds the library and the tool as packages ship them (docs/data/size.tsv says what each part is worth). Cargo 1.95
-# passes strip=debuginfo although the profile says symbols, so the compiler is told.
+# Who answers for packages: the one place where these stand.
+# shellcheck disable=SC2034
+maintainer="vkstash developers <vkstash@example.org>" homepage=https://vkstash.example.org
+
+# flags_without_paths: sets `flags` and `c_flags` so that no path of this machine gets into what is built: two builds in
+# different folders are the same bytes. The standard library's sources have the name that they have where rust-src is
+# not installed.
+flags_without_paths() {
+    local sources sysroot commit target cargo_home=${CARGO_HOME:-$HOME/.cargo}
+    target=$(realpath -m "$(target_folder)")
+    sysroot=$(rustc --print sysroot)
+    commit=$(rustc -vV | sed -n 's/^commit-hash: //p')
+    # Of two prefixes that fit, the last one counts.
+    flags=("--remap-path-prefix=$cargo_home=/usr/src/cargo" "--remap-path-prefix=$repository=/usr/src/vkstash"
+        "--remap-path-prefix=$target=/usr/src/target"
+        "--remap-path-prefix=$sysroot/lib/rustlib/src/rust=/rustc/$commit")
+    # A registry's folder is named after its address, which may be a mirror's.
+    for sources in "$cargo_home"/registry/src/*/; do
+        flags+=("--remap-path-prefix=${sources%/}=/usr/src/crates")
+    done
+    c_flags="-ffile-prefix-map=$target=/usr/src/target -ffile-prefix-map=$cargo_home=/usr/src/cargo"
+}
+
+# Whether the linker gives functions of the same code one place. GNU ld cannot.
+folds_code() {
+    local folder status=0
+    folder=$(mktemp -d)
+    echo 'fn main() {}' | rustc --crate-name probe -C link-arg=-Wl,--icf=all -o "$folder/probe" - \
+        >/dev/null 2>&1 || status=1
+    rm -rf "$folder"
+    return "$status"
+}
+
+# build_packaged [PART]...: builds as packages ship them (docs/data/size.tsv says what each part is worth): library,
+# tool, remote (vkstash-remote), library32 (the library for 32-bit programs, on x86-64); without arguments the library
+# and the tool. What is built already is not built again. Cargo 1.95 passes strip=debuginfo although the profile says
+# symbols, so the compiler is told.
 build_packaged() {
-    local flags=(-C strip=symbols) strategy
+    local flags c_flags strategy part strip=(-C strip=symbols) fold=()
+    [ $# != 0 ] || set -- library tool
+    # Before the flags, which name the folders that this makes.
+    cargo fetch -q --locked
+    flags_without_paths
     # A panic passes through no function of zstd's, which calls nothing back.
-    local -x CFLAGS="${CFLAGS:-} -DDYNAMIC_BMI2=0 -fno-asynchronous-unwind-tables -fno-unwind-tables"
+    local -x CFLAGS="${CFLAGS:-} $c_flags -DDYNAMIC_BMI2=0 -fno-asynchronous-unwind-tables -fno-unwind-tables"
     # The other way of reading sequences is for windows of 16 MiB and more: almost no payload has so much.
     CFLAGS+=" -DZSTD_FORCE_DECOMPRESS_SEQUENCES_SHORT"
     # The compression levels in use (crates/store/src/codec/zstd.rs) need none of these.
     for strategy in GREEDY LAZY LAZY2 BTLAZY2; do
         CFLAGS+=" -DZSTD_EXCLUDE_${strategy}_BLOCK_COMPRESSOR"
     done
-    # With this target comes a linker that gives functions of the same code one place.
-    case $(uname -m) in x86_64) flags+=(-C link-arg=-Wl,--icf=all) ;; esac
-    cargo rustc -q --profile packaged -p vkstash --lib --crate-type cdylib -- "${flags[@]}"
-    [ "${1:-}" = library ] || cargo rustc -q --profile packaged -p vkstash-tool --bin vkstash -- -C strip=symbols
+    local -x CARGO_ENCODED_RUSTFLAGS
+    CARGO_ENCODED_RUSTFLAGS=$(IFS=$'\x1f' && printf '%s' "${flags[*]}")
+    # With this target comes such a linker.
+    case $(uname -m) in x86_64) ! folds_code || fold=(-C "link-arg=-Wl,--icf=all") ;; esac
+    # Nothing that is built has a date, and Cargo would build C code again for each other one.
+    local build=(env -u SOURCE_DATE_EPOCH cargo rustc -q --locked --profile packaged)
+    for part in "$@"; do
+        case $part in
+        library) "${build[@]}" -p vkstash --lib --crate-type cdylib -- "${strip[@]}" "${fold[@]}" ;;
+        tool) "${build[@]}" -p vkstash-tool --bin vkstash -- "${strip[@]}" ;;
+        remote) "${build[@]}" -p vkstash-remote --bin vkstash-remote -- "${strip[@]}" ;;
+        library32)
+            "${build[@]}" --target i686-unknown-linux-gnu -p vkstash --lib --crate-type cdylib -- "${strip[@]}"
+            ;;
+        esac
+    done
 }
 
 # prepare_measurements ARGUMENT...: prepares the demonstration and the benchmarks: packages, what these arguments of
