@@ -138,7 +138,8 @@ make_archive() {
     # They name each other from where they are, so that the archive serves any folder, unpacked without a script.
     sed -i 's|"/usr/lib|"../../../lib|' "$place"/share/vulkan/*/*.json
     # shellcheck disable=SC2016
-    sed -i -e 's|^prefix=/usr$|prefix=${pcfiledir}/../..|' -e 's|=/usr/|=${prefix}/|' "$place/share/pkgconfig/vkstash.pc"
+    sed -i -e 's|^prefix=/usr$|prefix=${pcfiledir}/../..|' -e 's|=/usr/|=${prefix}/|' \
+        "$place/share/pkgconfig/vkstash.pc"
     install -m 755 -t "$place" contrib/packaging/install.sh
     tarred "$scratch/archive" "$archive" "$archive.tar.xz"
 }

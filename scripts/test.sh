@@ -4,7 +4,7 @@
 #   scripts/test.sh          what every change must pass
 #   scripts/test.sh --all    before a release, and at night: also the exhaustive tests, an S3 server, real programs on
 #                            lavapipe, the suites on the layer as the compiler optimises it, the library's size, the
-#                            oldest Rust, the documentation and the dependencies
+#                            packages, the oldest Rust, the documentation and the dependencies
 #
 # All steps use one build profile (dev): the workspace is compiled once, and the suites run with overflow checks and
 # debug assertions. The last lines say what failed, what passed only when it ran once more (FLAKY), and what was
@@ -206,13 +206,14 @@ step "build and lints" build
 step "library" library_symbols
 if [ "$all" = no ]; then
     step "tests" tests "$profile"
-    left_to_all="exhaustive tests, S3 server, real programs on lavapipe, optimised layer, library size, oldest Rust"
-    left_to_all+=", documentation, dependencies"
+    left_to_all="exhaustive tests, S3 server, real programs on lavapipe, optimised layer, library size"
+    left_to_all+=", packages, oldest Rust, documentation, dependencies"
     skipped "$left_to_all" "scripts/test.sh --all"
 else
     step "tests" tests "$profile"
     step "tests of the optimised layer" optimised_layer
     step "library size" "$repository/scripts/size.sh" --build
+    step "packages" "$repository/scripts/package.sh" --check
     step "oldest Rust" minimum_rust
     step "documentation" documentation
     step "dependencies" dependencies
