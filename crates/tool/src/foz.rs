@@ -114,7 +114,7 @@ pub(crate) fn import(root: &Path, files: &[PathBuf], owner: Owner<'_>) -> Result
 }
 
 fn tell(app: &AppName, imported: &FozImported, out: &mut impl io::Write) -> io::Result<()> {
-    let FozImported { records, present, refused, damaged, unknown_tags, skipped, tail } = imported;
+    let FozImported { records, present, refused, unknown_tags, skipped, tail } = imported;
     let counts = records.iter().map(|(kind, &count)| counted(count, &kind.replace('_', " ")));
     let counts: Vec<_> = counts.collect();
     let new =
@@ -126,9 +126,6 @@ fn tell(app: &AppName, imported: &FozImported, out: &mut impl io::Write) -> io::
     }
     for (tag, &count) in unknown_tags {
         writeln!(out, "  {} left out: tag {tag} is not known", counted(count, "object"))?;
-    }
-    if *damaged > 0 {
-        writeln!(out, "  {} of these damaged", counted(*damaged, "object"))?;
     }
     if *skipped > 0 {
         writeln!(out, "  {} skipped that stand there twice or make no sense", counted(*skipped, "object"))?;

@@ -121,7 +121,7 @@ fn run(args: &PrewarmArgs) -> Result<bool, PrewarmError> {
         plan.expect_a_device_for_each();
     }
     let devices = match &launch.private {
-        Some(private) => mesa::prepare(&mut plan, private, &root)?,
+        Some(private) => mesa::devices::prepare(&mut plan, private, &root)?,
         None => Vec::new(),
     };
     let mut report =
