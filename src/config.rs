@@ -12,7 +12,7 @@ use vkstash_store::settings::{BackgroundMode, places};
 use vkstash_model::variables::{
     APPLICATION, ASK_FIRST, BASE, BINARIES, Background, COMPILE_STORED, COMPILE_STORED_BEFORE, DIR, DISABLE,
     END_MS, FINISH, IDENTIFIERS, LOG, LOG_FILE, OPEN_MS, REPORT, SERVED_WIDTH, TOOL, TRACE, UPDATE, configs,
-    default_root, path,
+    default_root, excluded_programs, path,
 };
 
 /// Where VK_EXT_shader_module_identifier comes from.
@@ -69,6 +69,8 @@ pub struct Config {
     pub report: Option<PathBuf>,
     /// [`APPLICATION`]; None in every process but a worker's.
     pub application: Option<AppName>,
+    /// [`EXCLUDED_PROGRAMS`](vkstash_model::variables::EXCLUDED_PROGRAMS).
+    pub excluded_programs: Option<Vec<String>>,
     /// [`UPDATE`].
     pub update: Option<bool>,
     /// [`FINISH`].
@@ -158,6 +160,7 @@ impl Config {
             served_width: lookup(SERVED_WIDTH).and_then(|value| value.to_str()?.parse().ok()),
             report: path(REPORT),
             application: lookup(APPLICATION).and_then(|name| AppName::of_folder(name.to_str()?)),
+            excluded_programs: excluded_programs(&lookup),
             update: switch(UPDATE),
             finish: switch(FINISH),
             tool: path(TOOL),

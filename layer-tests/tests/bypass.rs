@@ -1,7 +1,9 @@
 //! Calls that must reach the driver unchanged: with unknown structures, with invalid pointers in ignored members, and
-//! all calls when the layer is disabled.
+//! all calls when the layer is disabled, or the user has it leave the program alone.
 
-use vkstash_layer_tests::env::{Driver, Layer};
+use std::process::Command;
+
+use vkstash_layer_tests::env::{Driver, Env, Layer};
 use vkstash_layer_tests::suite::{assert_all_served, files, on, run};
 use vkstash_layer_tests::work::{Caches, Code, Shader, UNKNOWN_STRUCTURE, Work};
 
@@ -92,5 +94,51 @@ fn a_disabled_layer_does_not_emulate_identifiers() {
         let env = env.clone().layer(Layer::Explicit).var("VKSTASH_DISABLE", "1");
         let outcome = scenario.run("work", &env, &Work { code: Code::Identifier, ..Work::default() });
         assert!(outcome.stderr.contains("ERROR_EXTENSION_NOT_PRESENT"), "{}", outcome.ending());
+    });
+}
+
+/// The name of this program's file is `layer-` and a hash.
+#[test]
+fn a_program_that_the_user_excludes_is_left_alone() {
+    on(Driver::Radv, |scenario, env| {
+        let work = Work::default();
+        let config = scenario.folder().join("config.toml");
+        let env = env.clone().var("VKSTASH_CONFIG", &config);
+        let is_left_alone = |env: &Env| {
+            let _ = std::fs::remove_dir_all(env.stash_folder());
+            let run = run(scenario, env, &work);
+            assert!(run.value.all_made(), "{run:?}");
+            assert_eq!(run.reports.0.is_empty(), files(&env.stash_folder(), "").is_empty(), "{run:?}");
+            run.reports.0.is_empty()
+        };
+        assert!(!is_left_alone(&env), "no list names it");
+        for (list, expected) in
+            [("['layer-*']", true), ("['LAYER*', 'x']", true), ("['layer', 'x*']", false), ("[]", false)]
+        {
+            std::fs::write(&config, format!("excluded-programs = {list}\n")).unwrap();
+            assert_eq!(is_left_alone(&env), expected, "{list}");
+        }
+        for (variable, expected) in [("a:layer-*", true), ("a:b", false), ("", false)] {
+            std::fs::write(&config, "excluded-programs = ['layer*']\n").unwrap();
+            let env = env.clone().var("VKSTASH_EXCLUDED_PROGRAMS", variable);
+            assert_eq!(is_left_alone(&env), expected, "the variable comes before the file: {variable:?}");
+        }
+    });
+}
+
+#[test]
+fn a_browser_is_left_alone_by_its_name_unless_the_user_wants_it() {
+    on(Driver::Radv, |scenario, env| {
+        let browser = scenario.folder().join("firefox");
+        std::fs::copy(std::env::current_exe().unwrap(), &browser).unwrap();
+        for (wanted, expected) in [(None, false), (Some(""), true)] {
+            let env =
+                wanted.iter().fold(env.clone(), |env, value| env.var("VKSTASH_EXCLUDED_PROGRAMS", value));
+            let mut command = Command::new(&browser);
+            env.apply(&mut command);
+            let output = scenario.as_step(&mut command, "work", &Work::default()).output().unwrap();
+            assert!(output.status.success(), "{output:?}");
+            assert_eq!(files(&env.stash_folder(), "").is_empty(), !expected, "{output:?}");
+        }
     });
 }

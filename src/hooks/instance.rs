@@ -12,6 +12,7 @@ use crate::guard::{guard, keep_or_undo};
 use crate::loader::{self, InstanceLink};
 use crate::log;
 use crate::state::dispatch::{InstanceTable, instance_resolver};
+use crate::state::excluded;
 use crate::state::instance::{self, Instance};
 use crate::state::process;
 use vkstash_recipe::application::Application;
@@ -91,6 +92,8 @@ unsafe fn register(
         let extension = ash::khr::get_physical_device_properties2::NAME;
         let properties2 = application.api_version >= vk::API_VERSION_1_1
             || info.is_some_and(|info| enables(info, extension));
+        let config = if info.is_some() { from_environment() } else { Config::default() };
+        let inert = inert || excluded::is_left_alone(&config, &application.name);
         instance::insert(Arc::new(Instance::new(
             handle,
             inert,
@@ -98,7 +101,7 @@ unsafe fn register(
             link.get_physical_device_proc_addr,
             table,
             application,
-            if info.is_some() { from_environment() } else { Config::default() },
+            config,
             properties2,
             has_allocator,
         )));

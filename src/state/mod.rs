@@ -19,6 +19,7 @@
 //! - [`pipeline_class`] the classes of pipelines that a driver's caches may hold or not; [`cache_data_probe`] which of
 //!   them this driver's hold
 //! - [`policy`] what is known about drivers, in one table
+//! - [`excluded`] programs that the layer leaves alone
 //! - [`switches`] kinds of caches that are disabled; [`support`] which caches there are for a driver
 //! - [`width`] how many threads at a time enter a driver with served calls
 //! - [`stored`] the parts of the stash that a device works with
@@ -39,6 +40,7 @@ pub mod pending;
 pub mod dispatch;
 pub mod driver_hits;
 pub mod estimates;
+pub mod excluded;
 pub mod first_command;
 pub mod frames;
 mod identifiers;

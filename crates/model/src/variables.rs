@@ -15,6 +15,9 @@ pub const CONFIG: &str = "VKSTASH_CONFIG";
 /// Stashes that are looked into after that one and never written, separated by colons. Those of the settings come after
 /// these (docs/bases.md).
 pub const BASE: &str = "VKSTASH_BASE";
+/// Patterns of programs that the layer leaves alone, separated by colons, in place of those of the settings. An empty
+/// value: it leaves none alone.
+pub const EXCLUDED_PROGRAMS: &str = "VKSTASH_EXCLUDED_PROGRAMS";
 /// `off`, `error`, `warn` (the default), `info`, `debug` or `trace`.
 pub const LOG: &str = "VKSTASH_LOG";
 /// A file that log lines are appended to instead of standard error.
@@ -119,6 +122,13 @@ pub fn system_configs() -> Vec<PathBuf> {
 /// The configuration files that count before that of a root, what counts first in front.
 pub fn configs() -> Vec<PathBuf> {
     user_config().into_iter().chain(system_configs()).collect()
+}
+
+/// What [`EXCLUDED_PROGRAMS`] names. None: it is not set.
+pub fn excluded_programs(lookup: impl Fn(&str) -> Option<OsString>) -> Option<Vec<String>> {
+    let value = lookup(EXCLUDED_PROGRAMS)?;
+    let patterns = value.to_str()?.split(':').filter(|pattern| !pattern.is_empty());
+    Some(patterns.map(str::to_owned).collect())
 }
 
 /// A path that `lookup` knows under this name; an empty one counts as unset.

@@ -19,7 +19,8 @@ use vkstash_store::bounds::Limits;
 use vkstash_store::format::refusal::OpenError;
 use vkstash_store::settings::places::Configuration;
 use vkstash_store::settings::{
-    self, APPLICATION_NAMES, BACKGROUND, BASES, BackgroundMode, CacheKinds, DEVELOPER_MODE, NAMES, Settings,
+    self, APPLICATION_NAMES, BACKGROUND, BASES, BackgroundMode, CacheKinds, DEVELOPER_MODE,
+    EXCLUDED_PROGRAMS, NAMES, Settings, excluded,
 };
 use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 
@@ -195,6 +196,11 @@ fn row(read: &Configuration, name: &'static str, folder: Option<&str>, root: &Pa
 fn of_environment(name: &str) -> Option<(&'static str, String)> {
     let environment = Background::from_environment();
     match name {
+        EXCLUDED_PROGRAMS => {
+            let mut set = Settings::default();
+            set.excluded_programs = Some(variables::excluded_programs(|name| std::env::var_os(name))?);
+            Some((variables::EXCLUDED_PROGRAMS, set.text(name)?))
+        }
         BACKGROUND => Some((variables::BACKGROUND, environment.mode?.name().to_owned())),
         DEVELOPER_MODE if environment.developer_mode => Some((variables::DEVELOPER_MODE, "on".to_owned())),
         _ => None,
@@ -214,6 +220,7 @@ fn default_of(name: &str, root: &Path) -> String {
         developer_mode: Some(false),
         disabled_caches: Some(CacheKinds::NONE),
         bases: Vec::new(),
+        excluded_programs: Some(excluded::USUAL.split(' ').map(str::to_owned).collect()),
     };
     defaults.text(name).unwrap_or_else(|| "none".to_owned())
 }

@@ -13,6 +13,8 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf, absolute};
 use std::process::{Child, Command, ExitCode, ExitStatus};
 
+use vkstash_model::variables::EXCLUDED_PROGRAMS;
+use vkstash_store::settings::excluded::is_excluded;
 use vkstash_store::settings::{self, CacheKinds};
 
 use crate::cli::{DriverLimits, RunArgs};
@@ -192,11 +194,24 @@ fn prepare(
     } else if limits == DriverLimits::Raise {
         driver_caches::limits::raise(command);
     }
+    include_named(command, stored.excluded_programs.as_deref());
     command.env(REPORT, folder.report_folder());
     if let Some(dir) = dir {
         command.env("VKSTASH_DIR", dir);
     }
     Ok(Ok(folder))
+}
+
+/// A program that is left alone elsewhere runs with the stash here, because the user has named it.
+fn include_named(command: &mut Command, excluded: Option<&[String]>) {
+    let name = Path::new(command.get_program()).file_name().unwrap_or_default();
+    if env::var_os(EXCLUDED_PROGRAMS).is_none() && is_excluded(excluded, name.as_encoded_bytes()) {
+        let name = name.to_string_lossy();
+        eprint_line(&format_args!(
+            "{name} is left alone elsewhere (`excluded-programs`); here it uses the stash"
+        ));
+        command.env(EXCLUDED_PROGRAMS, "");
+    }
 }
 
 /// What happens to the limits of the drivers' own caches. A value that is not known must not keep a program from

@@ -184,3 +184,30 @@ fn changes_at_the_same_time_are_all_kept() {
     let text = fs::read_to_string(file(&sandbox)).unwrap();
     assert_eq!(text.matches("[application.game").count(), 12, "{text}");
 }
+
+#[test]
+fn programs_are_excluded_by_the_user_and_the_system_and_not_by_a_stash() {
+    let sandbox = Sandbox::new();
+    let usual = shown(&mut config(&sandbox, &[]));
+    let usual = usual.iter().find(|line| line.starts_with("excluded-programs chrome")).unwrap();
+    assert!(usual.ends_with("default"), "{usual}");
+    shown(&mut config(&sandbox, &["set", "excluded-programs", "a*", "b c"]));
+    assert!(fs::read_to_string(file(&sandbox)).unwrap().contains("excluded-programs = [\"a*\", \"b c\"]"));
+    let line = |command: &mut Command| {
+        let lines = shown(command);
+        lines.into_iter().find(|line| line.starts_with("excluded-programs")).unwrap()
+    };
+    assert_eq!(line(&mut config(&sandbox, &[])), "excluded-programs a* b c ~/.config/vkstash/config.toml");
+    let by_variable = line(config(&sandbox, &[]).env("VKSTASH_EXCLUDED_PROGRAMS", ""));
+    assert_eq!(by_variable, "excluded-programs none VKSTASH_EXCLUDED_PROGRAMS");
+    shown(&mut config(&sandbox, &["set", "excluded-programs", "none"]));
+    assert!(fs::read_to_string(file(&sandbox)).unwrap().contains("excluded-programs = []"));
+    let stash = sandbox.path("stash");
+    fs::create_dir_all(&stash).unwrap();
+    fs::set_permissions(&stash, fs::Permissions::from_mode(0o700)).unwrap();
+    fs::write(stash.join("config.toml"), "limit = 1\nexcluded-programs = ['game']\n").unwrap();
+    let refused = output(config(&sandbox, &[]).env("VKSTASH_DIR", &stash));
+    assert_eq!(refused.status.code(), Some(1));
+    let said = text(&refused.stderr);
+    assert!(said.contains("line 2: `excluded-programs` counts in the files of the user"), "{said}");
+}

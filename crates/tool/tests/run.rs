@@ -545,3 +545,25 @@ fn a_run_within_a_run_works() {
     assert_eq!(output.status.code(), Some(4));
     assert!(sandbox.nothing_left_in_temp());
 }
+
+#[test]
+fn a_browser_that_the_user_names_runs_with_the_stash() {
+    let sandbox = Sandbox::new();
+    let browser = sandbox.path("firefox");
+    fs::write(&browser, "#!/bin/sh\nprintf '<%s>' \"${VKSTASH_EXCLUDED_PROGRAMS-unset}\"\n").unwrap();
+    fs::set_permissions(&browser, fs::Permissions::from_mode(0o755)).unwrap();
+    let run = |value: Option<&str>, program: &Path| {
+        let mut command = sandbox.tool();
+        command
+            .args(["run", "--"])
+            .arg(program)
+            .envs(value.map(|value| ("VKSTASH_EXCLUDED_PROGRAMS", value)));
+        let output = output(&mut command);
+        (text(&output.stdout).to_owned(), text(&output.stderr).contains("firefox is left alone elsewhere"))
+    };
+    assert_eq!(run(None, &browser), ("<>".to_owned(), true));
+    assert_eq!(run(Some("other"), &browser), ("<other>".to_owned(), false), "the user has said more");
+    let game = sandbox.path("game");
+    fs::copy(&browser, &game).unwrap();
+    assert_eq!(run(None, &game), ("<unset>".to_owned(), false));
+}

@@ -74,6 +74,9 @@ pub enum Wrong {
     /// Others may write to the file.
     #[error("`{0}` does not count, because others may write to this file")]
     OthersMayWrite(String),
+    /// The file is that of a stash.
+    #[error("`{0}` counts in the files of the user and of the system, not in that of a stash")]
+    OfRoot(String),
 }
 
 impl Config {
@@ -112,6 +115,12 @@ impl Config {
     pub fn of(&self, folder: &str) -> Settings {
         let own = self.applications.iter().filter(|(section, _)| is_of(section, folder));
         own.fold(Settings::default(), |settings, (_, own)| settings.or(own))
+    }
+
+    /// Notes that a setting of all applications does not count.
+    pub(super) fn complain(&mut self, text: &str, name: &str, wrong: fn(String) -> Wrong) {
+        let line = text.lines().position(|line| line.trim_start().starts_with(name)).unwrap_or(0) + 1;
+        self.complaints.push(Complaint { line, what: wrong(name.to_owned()) });
     }
 
     fn set(&mut self, path: &[String], values: &[String], is_list: bool) -> Result<(), Wrong> {

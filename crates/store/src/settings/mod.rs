@@ -1,12 +1,14 @@
 //! The user's settings. docs/configuration.md says what may be set, and where; docs/bounds.md what limits mean.
 //!
+//! - [`excluded`] programs that the layer leaves alone
 //! - [`values`] the settings, their names and values
 //! - [`file`] a configuration file: from TOML to settings, and what is wrong with it
 //! - [`places`] the files: where they are, and which one counts
 
+pub mod excluded;
 pub mod file;
 pub mod places;
 mod values;
 
-pub use places::{disabled_caches, disabled_caches_unless, read, read_in};
+pub use places::{disabled_caches, disabled_caches_unless, excluded_programs, read, read_in};
 pub use values::*;

@@ -9,7 +9,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use super::file::{Complaint, Config, Wrong};
-use super::values::{BASES, CacheKinds, Settings};
+use super::values::{BASES, CacheKinds, EXCLUDED_PROGRAMS, Settings};
 use crate::base::descriptor::Descriptor;
 use crate::base::timer::never;
 use crate::disk::folder::{Folder, read_at};
@@ -137,7 +137,7 @@ pub fn of_path(path: &Path) -> Option<ConfigFile> {
         return None;
     }
     let text = opened.and_then(Descriptor::new).map_err(in_words).and_then(|fd| Text::of(&fd));
-    Some(ConfigFile::of(path.to_owned(), text))
+    Some(ConfigFile::of(path.to_owned(), text, false))
 }
 
 fn of_root(root: &Folder) -> Option<ConfigFile> {
@@ -146,13 +146,13 @@ fn of_root(root: &Folder) -> Option<ConfigFile> {
         Err(_) if matches!(disk::statat(root, FILE), Err(Errno::NOENT)) => return None,
         Err(refusal) => Err(refusal.to_string()),
     };
-    Some(ConfigFile::of(root.path().join(FILE), text))
+    Some(ConfigFile::of(root.path().join(FILE), text, true))
 }
 
 impl ConfigFile {
-    fn of(path: PathBuf, text: Result<Text, String>) -> ConfigFile {
+    fn of(path: PathBuf, text: Result<Text, String>, is_of_root: bool) -> ConfigFile {
         match text {
-            Ok(text) => ConfigFile { path, config: text.parse(), refused: None },
+            Ok(text) => ConfigFile { path, config: text.parse(is_of_root), refused: None },
             Err(reason) => ConfigFile { path, config: Config::default(), refused: Some(reason) },
         }
     }
@@ -185,14 +185,16 @@ impl Text {
         Ok(Text { text, others_may_write: stat.st_mode & 0o022 != 0 })
     }
 
-    /// A driver gets what a base has, so none is taken from a file that others may write to.
-    fn parse(self) -> Config {
+    /// A driver gets what a base has, so none is taken from a file that others may write to. Which programs are left
+    /// alone is not asked of a root ([`excluded_programs`]).
+    fn parse(self, is_of_root: bool) -> Config {
         let mut config = Config::parse(&self.text);
         if self.others_may_write && !config.all.bases.is_empty() {
             config.all.bases.clear();
-            let line =
-                self.text.lines().position(|line| line.trim_start().starts_with(BASES)).unwrap_or(0) + 1;
-            config.complaints.push(Complaint { line, what: Wrong::OthersMayWrite(BASES.to_owned()) });
+            config.complain(&self.text, BASES, Wrong::OthersMayWrite);
+        }
+        if is_of_root && config.all.excluded_programs.take().is_some() {
+            config.complain(&self.text, EXCLUDED_PROGRAMS, Wrong::OfRoot);
         }
         config
     }
@@ -209,6 +211,14 @@ pub fn disabled_caches_unless(root: &Path, application: &str, interrupted: &dyn 
     let read = of_files(root.as_ref(), interrupted);
     let disabled = read.and_then(|read| read.of(application).disabled_caches.or(read.all().disabled_caches));
     disabled.unwrap_or_default()
+}
+
+/// The patterns of programs that are left alone, of the user's files and the system's. None: not set.
+///
+/// A program asks while it creates an instance, when no stash is open: a stash may lie on a disk that does not
+/// answer, so its file is not read.
+pub fn excluded_programs() -> Option<Vec<String>> {
+    of_files(None, &never)?.all().excluded_programs
 }
 
 /// Whether the process has not printed this line yet: the files are read for the background mode, the limits and the

@@ -25,8 +25,11 @@ pub const DISABLED_CACHES: &str = "disabled-caches";
 /// Stashes that are looked into and never written.
 pub const BASES: &str = "bases";
 
+/// Patterns of the programs that the layer leaves alone.
+pub const EXCLUDED_PROGRAMS: &str = "excluded-programs";
+
 /// All names.
-pub const NAMES: [&str; 9] = [
+pub const NAMES: [&str; 10] = [
     LIMIT,
     APPLICATION_LIMIT,
     FREE_SPACE,
@@ -36,6 +39,7 @@ pub const NAMES: [&str; 9] = [
     DEVELOPER_MODE,
     DISABLED_CACHES,
     BASES,
+    EXCLUDED_PROGRAMS,
 ];
 /// The names that an application's section may set.
 pub const APPLICATION_NAMES: [&str; 4] = [LIMIT, MODULES, BACKGROUND, DISABLED_CACHES];
@@ -181,6 +185,8 @@ pub struct Settings {
     pub disabled_caches: Option<CacheKinds>,
     /// [`BASES`]: at most [`MOST_BASES`] absolute paths, none twice.
     pub bases: Vec<PathBuf>,
+    /// [`EXCLUDED_PROGRAMS`].
+    pub excluded_programs: Option<Vec<String>>,
 }
 
 /// What the settings say to a program, those of its application before those of all.
@@ -235,6 +241,10 @@ impl Settings {
                 self.bases.clear();
                 values.iter().try_for_each(|base| self.set(BASES, base))
             }
+            EXCLUDED_PROGRAMS => {
+                self.excluded_programs = Some(values.to_vec());
+                Ok(())
+            }
             DISABLED_CACHES if values.is_empty() => self.set(name, "none"),
             DISABLED_CACHES => self.set(name, &values.join(" ")),
             name if NAMES.contains(&name) => Err(ValueError::List),
@@ -279,6 +289,8 @@ impl Settings {
                     self.bases.push(base);
                 }
             }
+            EXCLUDED_PROGRAMS if none => self.excluded_programs = Some(Vec::new()),
+            EXCLUDED_PROGRAMS => self.excluded_programs = Some(vec![value.to_owned()]),
             _ => return Err(ValueError::Name),
         }
         Ok(())
@@ -294,6 +306,7 @@ impl Settings {
         self.background = self.background.or(after.background);
         self.developer_mode = self.developer_mode.or(after.developer_mode);
         self.disabled_caches = self.disabled_caches.or(after.disabled_caches);
+        self.excluded_programs = self.excluded_programs.or_else(|| after.excluded_programs.clone());
         for base in &after.bases {
             if self.bases.len() < MOST_BASES && !self.bases.contains(base) {
                 self.bases.push(base.clone());
@@ -318,6 +331,10 @@ impl Settings {
                 let shown = self.bases.iter().map(|base| base.display().to_string());
                 Some(shown.collect::<Vec<_>>().join(":"))
             }
+            EXCLUDED_PROGRAMS => match self.excluded_programs.as_deref()? {
+                [] => Some("none".to_owned()),
+                patterns => Some(patterns.join(" ")),
+            },
             _ => None,
         }
     }

@@ -14,7 +14,7 @@ use vkstash_store::base::owner;
 use vkstash_store::settings::file::{APPLICATION, Config, is_of};
 use vkstash_store::settings::places::{FILE, MAX_BYTES, of_path};
 use vkstash_store::settings::{
-    APPLICATION_NAMES, BASES, DEVELOPER_MODE, DISABLED_CACHES, Settings, ValueError,
+    APPLICATION_NAMES, BASES, DEVELOPER_MODE, DISABLED_CACHES, EXCLUDED_PROGRAMS, Settings, ValueError,
 };
 
 use vkstash_store::stash::inspect::ApplicationInfo;
@@ -182,8 +182,10 @@ fn put(table: &mut Table, name: &str, mut new: Value) {
 fn written(name: &str, text: &str) -> Value {
     match (name, text) {
         (DEVELOPER_MODE, _) => text.eq_ignore_ascii_case("on").into(),
-        (BASES, _) => Array::from_iter([text]).into(),
-        (DISABLED_CACHES, text) if text.eq_ignore_ascii_case("none") => Array::new().into(),
+        (DISABLED_CACHES | EXCLUDED_PROGRAMS, text) if text.eq_ignore_ascii_case("none") => {
+            Array::new().into()
+        }
+        (BASES | EXCLUDED_PROGRAMS, _) => Array::from_iter([text]).into(),
         (DISABLED_CACHES, text) => text.split_whitespace().collect::<Array>().into(),
         (_, text) => text.parse::<i64>().map_or_else(|_| text.into(), Value::from),
     }
