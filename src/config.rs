@@ -70,7 +70,7 @@ pub struct Config {
     /// [`APPLICATION`]; None in every process but a worker's.
     pub application: Option<AppName>,
     /// [`EXCLUDED_PROGRAMS`](vkstash_model::variables::EXCLUDED_PROGRAMS).
-    pub excluded_programs: Option<Vec<String>>,
+    pub excluded_programs: Option<String>,
     /// [`UPDATE`].
     pub update: Option<bool>,
     /// [`FINISH`].

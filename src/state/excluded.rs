@@ -1,6 +1,6 @@
 //! Programs that the user has the layer leave alone (docs/configuration.md).
 
-use vkstash_store::settings::excluded::is_excluded;
+use vkstash_store::settings::excluded::{USUAL, is_excluded};
 use vkstash_store::settings::excluded_programs;
 
 use crate::config::Config;
@@ -18,7 +18,8 @@ pub fn is_left_alone(config: &Config, application: &[u8]) -> bool {
     // The kernel says so of a program that an update has replaced while it runs.
     let file = file.strip_suffix(b" (deleted)").unwrap_or(file);
     let set = config.excluded_programs.clone().or_else(excluded_programs);
-    let is_left_alone = [file, application].into_iter().any(|name| is_excluded(set.as_deref(), name));
+    let is_left_alone =
+        [file, application].into_iter().any(|name| is_excluded(set.as_deref().unwrap_or(USUAL), name));
     if is_left_alone {
         log::init();
         tracing::info!("`excluded-programs` names this program: it is left alone");

@@ -124,11 +124,9 @@ pub fn configs() -> Vec<PathBuf> {
     user_config().into_iter().chain(system_configs()).collect()
 }
 
-/// What [`EXCLUDED_PROGRAMS`] names. None: it is not set.
-pub fn excluded_programs(lookup: impl Fn(&str) -> Option<OsString>) -> Option<Vec<String>> {
-    let value = lookup(EXCLUDED_PROGRAMS)?;
-    let patterns = value.to_str()?.split(':').filter(|pattern| !pattern.is_empty());
-    Some(patterns.map(str::to_owned).collect())
+/// What [`EXCLUDED_PROGRAMS`] names, in lines. None: it is not set.
+pub fn excluded_programs(lookup: impl Fn(&str) -> Option<OsString>) -> Option<String> {
+    Some(lookup(EXCLUDED_PROGRAMS)?.into_string().ok()?.replace(':', "\n"))
 }
 
 /// A path that `lookup` knows under this name; an empty one counts as unset.

@@ -220,7 +220,7 @@ fn default_of(name: &str, root: &Path) -> String {
         developer_mode: Some(false),
         disabled_caches: Some(CacheKinds::NONE),
         bases: Vec::new(),
-        excluded_programs: Some(excluded::USUAL.split(' ').map(str::to_owned).collect()),
+        excluded_programs: Some(excluded::USUAL.to_owned()),
     };
     defaults.text(name).unwrap_or_else(|| "none".to_owned())
 }

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf, absolute};
 use std::process::{Child, Command, ExitCode, ExitStatus};
 
 use vkstash_model::variables::EXCLUDED_PROGRAMS;
-use vkstash_store::settings::excluded::is_excluded;
+use vkstash_store::settings::excluded::{USUAL, is_excluded};
 use vkstash_store::settings::{self, CacheKinds};
 
 use crate::cli::{DriverLimits, RunArgs};
@@ -203,9 +203,11 @@ fn prepare(
 }
 
 /// A program that is left alone elsewhere runs with the stash here, because the user has named it.
-fn include_named(command: &mut Command, excluded: Option<&[String]>) {
+fn include_named(command: &mut Command, excluded: Option<&str>) {
     let name = Path::new(command.get_program()).file_name().unwrap_or_default();
-    if env::var_os(EXCLUDED_PROGRAMS).is_none() && is_excluded(excluded, name.as_encoded_bytes()) {
+    if env::var_os(EXCLUDED_PROGRAMS).is_none()
+        && is_excluded(excluded.unwrap_or(USUAL), name.as_encoded_bytes())
+    {
         let name = name.to_string_lossy();
         eprint_line(&format_args!(
             "{name} is left alone elsewhere (`excluded-programs`); here it uses the stash"

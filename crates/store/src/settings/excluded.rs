@@ -3,29 +3,24 @@
 //! A stash tells what its programs drew, and it can be shared. So browsers and desktop shells are left alone where
 //! the variable that enables the layer is set for a whole desktop (docs/configuration.md).
 
-/// The patterns where no file sets any, with a space between them. One text, because a list of texts would make the
-/// library larger.
-pub const USUAL: &str = "chrome chromium* google-chrome* msedge* microsoft-edge* brave* vivaldi* opera \
-     firefox* librewolf* waterfox* floorp* zen-bin tor-browser* mullvad-browser* thunderbird* seamonkey palemoon \
-     epiphany* falkon konqueror qutebrowser electron* QtWebEngineProcess WebKit*Process steamwebhelper \
-     gnome-shell mutter kwin_* plasmashell kscreenlocker* cosmic-* sway swaylock* Hyprland hyprlock weston wayfire \
-     labwc niri gamescope* Xorg Xwayland xdg-desktop-portal*";
+/// The patterns where no file sets any, in lines. One text: a list of texts would make the library larger.
+pub const USUAL: &str = "chrome\nchromium*\ngoogle-chrome*\nmsedge*\nmicrosoft-edge*\nbrave*\nvivaldi*\nopera\nfirefox*\n\
+     librewolf*\nwaterfox*\nfloorp*\nzen-bin\ntor-browser*\nmullvad-browser*\nthunderbird*\nseamonkey\n\
+     palemoon\nepiphany*\nfalkon\nkonqueror\nqutebrowser\nelectron*\nQtWebEngineProcess\nWebKit*Process\n\
+     steamwebhelper\ngnome-shell\nmutter\nkwin_*\nplasmashell\nkscreenlocker*\ncosmic-*\nsway\n\
+     swaylock*\nHyprland\nhyprlock\nweston\nwayfire\nlabwc\nniri\ngamescope*\nXorg\nXwayland\n\
+     xdg-desktop-portal*";
 
 /// Longer names are compared no further.
 const LONGEST: usize = 256;
 
-/// Whether one of the patterns matches the name of a program. `*` stands for any characters, and letters match in
-/// either case. A name may end in `.exe`. `set`: the patterns of the user; None: [`USUAL`].
-pub fn is_excluded(set: Option<&[String]>, name: &[u8]) -> bool {
+/// Whether one of the patterns, which stand in lines, matches the name of a program. `*` stands for any characters, and
+/// letters match in either case. A name may end in `.exe`.
+pub fn is_excluded(patterns: &str, name: &[u8]) -> bool {
     let name = name.get(..LONGEST).unwrap_or(name);
     let end = name.len().saturating_sub(4);
     let name = if name[end..].eq_ignore_ascii_case(b".exe") { &name[..end] } else { name };
-    let is_match = |pattern: &str| matches(pattern.as_bytes(), name);
-    !name.is_empty()
-        && match set {
-            Some(patterns) => patterns.iter().any(|pattern| is_match(pattern)),
-            None => USUAL.split(' ').any(is_match),
-        }
+    !name.is_empty() && patterns.split('\n').any(|pattern| matches(pattern.as_bytes(), name))
 }
 
 /// Takes time in proportion to the two lengths multiplied, whatever the pattern.
@@ -59,7 +54,7 @@ mod tests {
 
     #[test]
     fn browsers_and_shells_are_excluded_and_games_are_not() {
-        let usual = |name: &str| is_excluded(None, name.as_bytes());
+        let usual = |name: &str| is_excluded(USUAL, name.as_bytes());
         for name in [
             "chrome",
             "Chromium",
@@ -94,6 +89,6 @@ mod tests {
             assert_eq!(matches(pattern.as_bytes(), name.as_bytes()), expected, "{pattern} {name}");
         }
         let stars = "*a".repeat(30_000);
-        assert!(!is_excluded(Some(&[stars]), &vec![b'a'; 1 << 20]));
+        assert!(!is_excluded(&stars, &vec![b'a'; 1 << 20]));
     }
 }

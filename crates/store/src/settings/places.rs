@@ -217,7 +217,7 @@ pub fn disabled_caches_unless(root: &Path, application: &str, interrupted: &dyn 
 ///
 /// A program asks while it creates an instance, when no stash is open: a stash may lie on a disk that does not
 /// answer, so its file is not read.
-pub fn excluded_programs() -> Option<Vec<String>> {
+pub fn excluded_programs() -> Option<String> {
     of_files(None, &never)?.all().excluded_programs
 }
 

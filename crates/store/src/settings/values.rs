@@ -185,8 +185,8 @@ pub struct Settings {
     pub disabled_caches: Option<CacheKinds>,
     /// [`BASES`]: at most [`MOST_BASES`] absolute paths, none twice.
     pub bases: Vec<PathBuf>,
-    /// [`EXCLUDED_PROGRAMS`].
-    pub excluded_programs: Option<Vec<String>>,
+    /// [`EXCLUDED_PROGRAMS`], a pattern in each line ([`super::excluded`]).
+    pub excluded_programs: Option<String>,
 }
 
 /// What the settings say to a program, those of its application before those of all.
@@ -242,7 +242,7 @@ impl Settings {
                 values.iter().try_for_each(|base| self.set(BASES, base))
             }
             EXCLUDED_PROGRAMS => {
-                self.excluded_programs = Some(values.to_vec());
+                self.excluded_programs = Some(values.join("\n"));
                 Ok(())
             }
             DISABLED_CACHES if values.is_empty() => self.set(name, "none"),
@@ -289,8 +289,8 @@ impl Settings {
                     self.bases.push(base);
                 }
             }
-            EXCLUDED_PROGRAMS if none => self.excluded_programs = Some(Vec::new()),
-            EXCLUDED_PROGRAMS => self.excluded_programs = Some(vec![value.to_owned()]),
+            EXCLUDED_PROGRAMS if none => self.excluded_programs = Some(String::new()),
+            EXCLUDED_PROGRAMS => self.excluded_programs = Some(value.to_owned()),
             _ => return Err(ValueError::Name),
         }
         Ok(())
@@ -332,8 +332,8 @@ impl Settings {
                 Some(shown.collect::<Vec<_>>().join(":"))
             }
             EXCLUDED_PROGRAMS => match self.excluded_programs.as_deref()? {
-                [] => Some("none".to_owned()),
-                patterns => Some(patterns.join(" ")),
+                "" => Some("none".to_owned()),
+                patterns => Some(patterns.replace('\n', " ")),
             },
             _ => None,
         }
