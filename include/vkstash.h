@@ -187,6 +187,15 @@ typedef struct VkstashModuleIdentifier {
     uint8_t algorithm_uuid[16];
 } VkstashModuleIdentifier;
 
+/* A function of this header, to be cast to its own type. */
+typedef void (*VkstashFunction)(void);
+
+/* The function of this header with this name; NULL: this version has none. On a device that was created with the
+ * layer, vkGetDeviceProcAddr gives the same functions. vkGetInstanceProcAddr does not: the Vulkan loader gives a
+ * function of its own for a name that it does not know, which takes a VkDevice first. */
+VkstashFunction vkstash_get_proc_addr(
+    const char *name);
+
 /* Creates a session, and opens or creates its cache.
  *
  * adapter is needed with VKSTASH_SESSION_FLAG_DRIVER_VERSIONED, and may be NULL otherwise. application_name is

@@ -137,9 +137,6 @@ make_archive() {
     fi
     # They name each other from where they are, so that the archive serves any folder, unpacked without a script.
     sed -i 's|"/usr/lib|"../../../lib|' "$place"/share/vulkan/*/*.json
-    # shellcheck disable=SC2016
-    sed -i -e 's|^prefix=/usr$|prefix=${pcfiledir}/../..|' -e 's|=/usr/|=${prefix}/|' \
-        "$place/share/pkgconfig/vkstash.pc"
     install -m 755 -t "$place" contrib/packaging/install.sh
     tarred "$scratch/archive" "$archive" "$archive.tar.xz"
 }
@@ -211,6 +208,7 @@ CHANGES
     mkdir "$stage/usr/lib/$triplet/pkgconfig"
     mv -t "$stage/usr/lib/$triplet/pkgconfig" "$stage/usr/share/pkgconfig/vkstash.pc"
     rmdir "$stage/usr/share/pkgconfig"
+    sed -i 's|^prefix=.*|&/..|' "$stage/usr/lib/$triplet/pkgconfig/vkstash.pc"
     take vkstash-dev usr/include "usr/lib/$triplet/pkgconfig"
     take vkstash-remote usr/bin/vkstash-remote usr/share/man/man1/vkstash-remote.1.gz \
         usr/lib/systemd/user/vkstash-remote.{service,timer}
@@ -278,7 +276,8 @@ check_installed() {
     env -i PATH="$PATH" HOME="$home" sh "$unpacked/install.sh" "$@" >"$scratch/log" 2>&1 || fail "$(cat "$scratch/log")"
     check_manifests "" "$prefix"
     grep -q "\"$prefix/lib/" "$data"/vulkan/implicit_layer.d/*."$machine".json || fail "a manifest names another folder"
-    grep -q "^libdir=$prefix/lib\$" "$data/pkgconfig/vkstash.pc" || fail "vkstash.pc names another folder"
+    # shellcheck disable=SC2016
+    grep -qFx 'libdir=${prefix}/lib' "$data/pkgconfig/vkstash.pc" || fail "vkstash.pc names another folder"
     grep -q "^ExecStart=$prefix/bin/vkstash " "$unit/vkstash-prewarm.service" || fail "a unit starts another program"
     as_user() { env -i PATH="$PATH" HOME="$home" XDG_DATA_DIRS="$data" "$prefix/bin/vkstash" "$@"; }
     as_user run -- true >"$scratch/log" 2>&1 || fail "vkstash run: $(cat "$scratch/log")"

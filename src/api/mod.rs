@@ -6,12 +6,14 @@
 //! | `sessions` | the exported functions for sessions |
 //! | `control` | the exported functions for control over caches |
 //! | `background`, `identifiers` | the exported functions for background work, and for identifiers of modules |
+//! | `functions` | the exported function that finds the others by name |
 //! | `live` | the live sessions, by number |
 //! | `types` | structures, constants and results of the header |
 //! | `tests` | `include/vkstash.h`, made of these files |
 
 mod background;
 mod control;
+pub mod functions;
 mod identifiers;
 mod live;
 mod sessions;

@@ -7,8 +7,9 @@ use std::path::Path;
 /// Writes the header anew.
 const PUBLISH: &str = "VKSTASH_PUBLISH_GOLDEN";
 
-const SOURCES: [&str; 5] = [
+const SOURCES: [&str; 6] = [
     include_str!("types.rs"),
+    include_str!("functions.rs"),
     include_str!("sessions.rs"),
     include_str!("control.rs"),
     include_str!("background.rs"),
@@ -52,6 +53,7 @@ fn c_type(rust: &str, name: &str) -> String {
     if let Some(to) = rust.strip_prefix("*mut ") {
         return c_type(to, &format!("*{name}"));
     }
+    let rust = rust.strip_prefix("Option<").map_or(rust, |of| of.trim_end_matches('>'));
     let c = match rust {
         "u8" => "uint8_t",
         "u16" => "uint16_t",
@@ -96,7 +98,11 @@ fn definitions(source: &str, header: &mut String) {
             write!(header, "\n{comment}#define {name} {}u\n", value.trim_end_matches(';')).unwrap();
         } else if let Some(alias) = line.strip_prefix("pub type ") {
             let (name, of) = alias.trim_end_matches(';').split_once(" = ").unwrap();
-            write!(header, "\n{comment}typedef {};\n", c_type(of, name)).unwrap();
+            let of = match of {
+                "unsafe extern \"C\" fn()" => format!("void (*{name})(void)"),
+                of => c_type(of, name),
+            };
+            write!(header, "\n{comment}typedef {of};\n").unwrap();
         } else if let Some(name) = line.strip_prefix("pub struct ").filter(|_| is_exported) {
             let name = name.trim_end_matches(" {");
             let body = body(&mut lines, |field| {
@@ -164,5 +170,9 @@ fn the_header_says_what_the_library_has() {
     }
     assert!(std::fs::read_to_string(path).unwrap() == made, "publish it anew: {PUBLISH}=1");
     let functions = SOURCES.iter().flat_map(|source| source.matches("no_mangle")).count();
-    assert_eq!(made.matches("VkstashResult vkstash_").count(), functions, "each exported function");
+    assert_eq!(made.matches("\nVkstashResult vkstash_").count() + 1, functions, "each exported function");
+    for function in made.split("\nVkstashResult ").skip(1).filter_map(|rest| rest.split_once('(')) {
+        let name = std::ffi::CString::new(function.0).unwrap();
+        assert!(super::functions::of_name(&name).is_some(), "vkstash_get_proc_addr knows {name:?}");
+    }
 }

@@ -11,6 +11,7 @@ use super::{
     binaries, caches, device, identifiers, instance, layouts, messengers, modules, names, physical,
     pipelines, queues, ray_tracing, render_passes,
 };
+use crate::api::functions::{self, VkstashFunction};
 use crate::guard::guard;
 use crate::state::device::{Device, IdentifierMode};
 use crate::state::live_devices::Entry;
@@ -214,6 +215,12 @@ fn queue_command(device: &Device, name: &CStr) -> vk::PFN_vkVoidFunction {
     }
 }
 
+/// A function of the C API, which vkGetDeviceProcAddr alone gives: for a name that it does not know, the loader's
+/// vkGetInstanceProcAddr gives a function that takes a device first.
+fn c_function(name: &CStr) -> vk::PFN_vkVoidFunction {
+    functions::of_name(name).and_then(|function| erased!(function as VkstashFunction))
+}
+
 /// vkGetInstanceProcAddr.
 pub unsafe extern "system" fn get_instance_proc_addr(
     handle: vk::Instance,
@@ -287,6 +294,9 @@ pub unsafe extern "system" fn get_device_proc_addr(
         // SAFETY: the loader passes a NULL-terminated name and a live device.
         unsafe {
             let name = CStr::from_ptr(name);
+            if name.to_bytes().starts_with(b"vkstash_") {
+                return c_function(name);
+            }
             match state::live_devices::entry(handle)? {
                 Entry::Inert { next } => match name.to_bytes() {
                     b"vkGetDeviceProcAddr" | b"vkDestroyDevice" => device_command(name),

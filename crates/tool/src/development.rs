@@ -21,8 +21,10 @@ pub(crate) struct Planned {
 pub(crate) struct Folders {
     /// Of the header.
     pub(crate) include: PathBuf,
-    /// Of the file for pkg-config.
+    /// Of the file for pkg-config, two levels below `prefix`.
     pub(crate) pkg_config: PathBuf,
+    /// What may be moved as a whole, as programs will see it.
+    pub(crate) prefix: PathBuf,
 }
 
 impl Folders {
@@ -30,12 +32,15 @@ impl Folders {
     /// path cannot be written in such a file.
     pub(crate) fn plan(&self, include: &Path, library: Option<&Library>) -> Option<[Planned; 2]> {
         let path = &library?.path;
-        let escaped =
-            |path: &Path| Some(path.to_str().filter(|text| !text.contains('\n'))?.replace(' ', "\\ "));
+        let escaped = |path: &Path| {
+            let text = path.to_str().filter(|text| !text.contains('\n'))?.replace(' ', "\\ ");
+            let below = path.strip_prefix(&self.prefix).is_ok();
+            let prefix = self.prefix.to_str()?.replace(' ', "\\ ");
+            Some(if below { text.replacen(&prefix, "${prefix}", 1) } else { text })
+        };
         let name = path.file_name()?.to_str()?;
-        let text = PKG_CONFIG.replace("@PREFIX@", &escaped(include.parent()?)?);
-        let text =
-            text.replace("@LIBDIR@", &escaped(path.parent()?)?).replace("@INCLUDEDIR@", &escaped(include)?);
+        let text = PKG_CONFIG.replace("@LIBDIR@", &escaped(path.parent()?)?);
+        let text = text.replace("@INCLUDEDIR@", &escaped(include)?);
         let text = text.replace("@VERSION@", env!("CARGO_PKG_VERSION"));
         // The library may have any name.
         let text = text.replace("-lVkLayer_vkstash", &format!("-l:{}", name.replace(' ', "\\ ")));

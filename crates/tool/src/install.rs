@@ -62,8 +62,11 @@ impl Place {
         };
         let destdir = args.destdir.as_deref().map(made_absolute).transpose()?;
         let staged = |path: PathBuf| destdir.as_ref().map_or(path.clone(), |destdir| below(destdir, &path));
-        let development =
-            Folders { include: staged(include.clone()), pkg_config: staged(share.join("pkgconfig")) };
+        let development = Folders {
+            include: staged(include.clone()),
+            pkg_config: staged(share.join("pkgconfig")),
+            prefix: share.parent().unwrap_or(&share).to_owned(),
+        };
         let vulkan = staged(share.join("vulkan"));
         Ok(Place { vulkan, development, include, for_all, is_a_home: !for_all && args.destdir.is_none() })
     }
@@ -124,6 +127,10 @@ pub(crate) fn install(args: &InstallArgs) -> Result<(), InstallError> {
     }
     for library in &libraries {
         describe(&mut out, library, place.for_all)?;
+    }
+    if !development.is_empty() && place.is_a_home {
+        let folder = place.development.pkg_config.display();
+        writeln!(out, "pkg-config finds the C API with PKG_CONFIG_PATH={folder}")?;
     }
     let whose = if place.for_all { "any program" } else { "any of your programs" };
     writeln!(out, "VKSTASH=1 in its environment now gives {whose} a stash; in Steam's launch options:")?;
