@@ -22,6 +22,9 @@ fn supported(_: &Value) -> Value {
 /// driver's own key, so that a sibling's artifact is a miss).
 const ROBUST_BUFFER_ACCESS: usize = 0;
 
+/// VkDriverId of RADV, which is offered siblings' artifacts.
+const RADV: u32 = 3;
+
 fn on_radv(test: impl FnOnce(&Scenario, &Env, &[usize])) {
     scenario(STEPS, |scenario| {
         let Some(env) = scenario.on(Driver::Radv) else { return };
@@ -99,6 +102,48 @@ fn what_the_driver_does_not_take_is_compiled_once() {
         assert_eq!((reports.sum("served"), reports.sum("compiled")), (4, 0), "{reports:?}");
         assert_eq!(reports.sum("sibling_not_taken"), 0, "{reports:?}");
     });
+}
+
+/// Two siblings of a device with robustness, of which the driver takes the artifacts of the older one alone.
+#[test]
+fn the_next_run_offers_first_what_was_taken_and_never_what_all_siblings_were_refused() {
+    scenario(STEPS, |scenario| {
+        let on = |ignore_blobs: bool| {
+            let env = scenario.on(Driver::Test(json!({ "driver_id": RADV, "ignore_blobs": ignore_blobs })));
+            env.unwrap().var("VKSTASH_TEST_ICD_RECORD", scenario.folder().join("record"))
+        };
+        let with = |features: &[usize]| Work {
+            features: features.to_vec(),
+            cache_control: true,
+            ..program(Shader::Compute)
+        };
+        let seen = |run: &Run<Done>| {
+            let counted = ["from_sibling", "sibling_not_taken", "compiled"].map(|name| run.reports.sum(name));
+            (counted, offered(scenario))
+        };
+        for features in [&[ROBUST_BUFFER_ACCESS, 1][..], &[]] {
+            assert_eq!(seen(&run(scenario, &on(false), &with(features))).0[2], 4, "{features:?}");
+        }
+        let work = with(&[ROBUST_BUFFER_ACCESS]);
+        assert_eq!(seen(&run(scenario, &on(false), &work)), ([4, 4, 0], 8));
+        for _ in 0..2 {
+            assert_eq!(seen(&run(scenario, &on(false), &work)), ([4, 0, 0], 4), "what was taken comes first");
+        }
+        let asking = Work { fail_on: true, ..work };
+        for (ignore_blobs, not_taken, offers) in [(true, 8, 8), (false, 0, 0)] {
+            let asked = scenario.run_ok::<Done>("work", &on(ignore_blobs), &asking);
+            assert!(asked.value.all_refused(), "{:?}", asked.value);
+            assert_eq!(seen(&asked), ([0, not_taken, 0], offers), "ignores blobs: {ignore_blobs}");
+        }
+    });
+}
+
+/// How many caches the program's process has had the driver make of data.
+fn offered(scenario: &Scenario) -> usize {
+    let record = std::fs::read(scenario.folder().join("record")).unwrap();
+    let record: Value = serde_json::from_slice(&record).unwrap();
+    let calls = record["calls"].as_array().unwrap().iter();
+    calls.filter(|call| call["command"] == "vkCreatePipelineCache" && call["initial_size"] != 0).count()
 }
 
 /// What the program saves has what was served from a sibling, too.

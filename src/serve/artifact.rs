@@ -14,10 +14,10 @@ use super::outcome::{ArtifactOutcome, Form, Origin, Refused, Served};
 use super::private_cache::PrivateCache;
 use super::request::Request;
 use super::{binary, feedback};
-use crate::state::stored::{Source, Stored};
+use crate::state::stored::{OfSiblings, Source, Stored};
 use crate::state::width::Width;
 use vkstash_model::counters::Count;
-use vkstash_model::payload::{self, Failure};
+use vkstash_model::payload;
 use vkstash_store::format::record::{Key, Kind};
 use vkstash_store::part::admission::Admission;
 use vkstash_store::part::records::FoundIn;
@@ -142,46 +142,53 @@ unsafe fn make_of_sibling<'a, I: CreateInfo>(
     width: Option<&Width>,
 ) -> Option<Result<ArtifactAnswer, ArtifactOutcome<'a>>> {
     let Request { call, pipeline } = request;
-    let stored = call.device.stored()?;
-    let is_asked = call.device.policy.siblings.contains(&call.parsed().bind_point);
-    let asks_siblings = is_asked && !have_siblings_been_refused(stored, &pipeline.key, buffer);
-    let mut next = 0;
-    while asks_siblings && next < MOST_SIBLINGS {
-        let Some(number) = stored.read_sibling(&pipeline.key, next, buffer) else { break };
-        next = number + 1;
+    let (stored, key) = (call.device.stored()?, &pipeline.key);
+    if !call.device.policy.siblings.contains(&call.parsed().bind_point) {
+        return None;
+    }
+    let known = stored.known_of_siblings(key, buffer);
+    let mut before = match known {
+        OfSiblings::Refused => return None,
+        OfSiblings::Taken(number) => Some(number),
+        OfSiblings::Nothing | OfSiblings::SomethingElse => None,
+    };
+    let (mut next, mut offered, mut is_refused) = (0, None, false);
+    while next < MOST_SIBLINGS {
+        let first = before.take();
+        let Some(number) = stored.read_sibling(key, first.unwrap_or(next), buffer) else {
+            if first.is_some() { continue } else { break }
+        };
+        if first.is_some() {
+            offered = Some(number);
+        } else {
+            next = number + 1;
+            if offered == Some(number) {
+                continue;
+            }
+        }
         if payload::refusals(buffer) >= payload::REFUSALS_LIMIT || payload::parse(buffer).is_none() {
             continue;
         }
         // SAFETY: the request's create info stays valid for every sibling's artifact that is tried.
         match unsafe { make_of(request, Source::Sibling, buffer, width) } {
             // The next sibling's may fit better. Quarantine is by key: none of them is offered.
-            Some(Err(ArtifactOutcome::Refused(_))) => {}
+            Some(Err(ArtifactOutcome::Refused(_))) => is_refused = true,
             outcome => {
                 if matches!(&outcome, Some(Ok(made)) if made.answer.result == vk::Result::SUCCESS) {
-                    stored.note_taken_sibling(&pipeline.key, number);
+                    stored.note_taken_sibling(key, number, is_refused && known != OfSiblings::SomethingElse);
                 }
                 return outcome;
             }
         }
     }
     if next > 0 {
-        stored.note_refused_sibling(&pipeline.key);
         // Whatever else is known of the key is worth more.
-        if !stored.device.contains(Kind::Failed, &pipeline.key) {
-            stored.device.put(Kind::Failed, &pipeline.key, Box::new([payload::SIBLINGS_REFUSED]));
-        }
+        stored.note_refused_sibling(key, known != OfSiblings::SomethingElse);
     }
     None
 }
 
-/// Whether an earlier run has offered the artifacts of siblings in vain.
-fn have_siblings_been_refused(stored: &Stored, key: &Key, buffer: &mut Vec<u8>) -> bool {
-    stored.device.has_any(Kind::Failed)
-        && stored.device.read(Kind::Failed, key, buffer)
-        && Failure::of(buffer) == Failure::SiblingsRefused
-}
-
-/// How many siblings are looked at for one pipeline, of which the driver may refuse each.
+/// How many siblings are looked at for one pipeline, beside the one that was taken before; the driver may refuse each.
 const MOST_SIBLINGS: usize = 4;
 
 /// Has the driver make the pipeline with the artifact whose payload is in `buffer`.

@@ -7,6 +7,7 @@ use super::switches::{self, CacheKinds};
 use crate::stats::Counters;
 use vkstash_model::check;
 use vkstash_model::counters::Count;
+use vkstash_model::payload::{self, Failure};
 use vkstash_store::base::memory;
 use vkstash_store::format::record::{Key, Kind};
 use vkstash_store::part::open::Part;
@@ -37,6 +38,19 @@ pub enum Source {
     Sibling,
 }
 
+/// What is known of the artifacts that siblings have of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OfSiblings {
+    /// Nothing.
+    Nothing,
+    /// The driver has refused all of them.
+    Refused,
+    /// The driver has taken that of the sibling of this number, after it had refused another one.
+    Taken(usize),
+    /// Something else of the key.
+    SomethingElse,
+}
+
 impl Stored {
     /// Nothing of it is read yet. `siblings`: of the device part, where the driver takes their artifacts.
     pub fn new(stash: Arc<Stash>, device: Arc<Part>, siblings: Option<Siblings>) -> Stored {
@@ -62,10 +76,29 @@ impl Stored {
             || self.siblings.as_ref().is_some_and(|siblings| siblings.read_taken(key, buffer))
     }
 
-    /// The driver has taken the artifact of the sibling of this number.
-    pub fn note_taken_sibling(&self, key: &Key, number: usize) {
-        if let Some(siblings) = &self.siblings {
-            siblings.note_taken(key, number);
+    /// What the driver has said before of the artifacts that siblings have of this key, in this run or an earlier one.
+    pub fn known_of_siblings(&self, key: &Key, buffer: &mut Vec<u8>) -> OfSiblings {
+        if !self.device.has_any(Kind::Failed) || !self.device.read(Kind::Failed, key, buffer) {
+            return OfSiblings::Nothing;
+        }
+        match Failure::of(buffer) {
+            Failure::SiblingsRefused => OfSiblings::Refused,
+            // One that is not there any more says nothing.
+            Failure::SiblingTaken(name) => {
+                let number = self.siblings.as_ref().and_then(|siblings| siblings.number(name));
+                number.map_or(OfSiblings::Nothing, OfSiblings::Taken)
+            }
+            _ => OfSiblings::SomethingElse,
+        }
+    }
+
+    /// The driver has taken the artifact of the sibling of this number. `is_kept`: later runs offer it first.
+    pub fn note_taken_sibling(&self, key: &Key, number: usize, is_kept: bool) {
+        let Some(siblings) = &self.siblings else { return };
+        siblings.note_taken(key, number);
+        if let Some(name) = siblings.name(number).filter(|_| is_kept) {
+            // What is dropped is found out again.
+            self.device.put(Kind::Failed, key, Box::new(payload::sibling_taken(&name)));
         }
     }
 
@@ -76,10 +109,14 @@ impl Stored {
             || self.siblings.as_ref().is_some_and(|siblings| siblings.read_pair(digest, buffer))
     }
 
-    /// The driver has refused a sibling's artifact of this key: it is offered no more in this process.
-    pub fn note_refused_sibling(&self, key: &Key) {
+    /// The driver has refused all siblings' artifacts of this key: none is offered any more in this process, nor, if it
+    /// `is_kept`, in a later one.
+    pub fn note_refused_sibling(&self, key: &Key, is_kept: bool) {
         if let Some(siblings) = &self.siblings {
             siblings.note_refused(key);
+        }
+        if is_kept {
+            self.device.put(Kind::Failed, key, Box::new([payload::SIBLINGS_REFUSED]));
         }
     }
 

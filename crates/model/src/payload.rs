@@ -92,9 +92,18 @@ pub fn found(payload: &[u8]) -> Option<(Duration, FoundWith)> {
 pub const NOT_RECORDED: u8 = 6;
 /// First byte of a failed record: the driver has refused the artifact of this key to workers.
 pub const REFUSED_TO_WORKERS: u8 = 5;
-/// First byte of a failed record: the driver has refused the artifacts that devices with other features have of this
-/// key.
+/// First byte of a failed record: the driver has refused artifacts that devices with other features have of this key.
 pub const SIBLINGS_REFUSED: u8 = 7;
+/// What names a sibling in a record: the first bytes of the digest of what its devices enable.
+pub type SiblingName = [u8; 8];
+
+/// The payload of a failed record: the driver has taken the artifact of the sibling with this name.
+pub fn sibling_taken(name: &SiblingName) -> [u8; 9] {
+    let mut record = [SIBLINGS_REFUSED; 9];
+    record[1..].copy_from_slice(name);
+    record
+}
+
 /// A pipeline that could not be recorded so often is not tried again. One failure may be chance.
 pub const MOST_TRIES: u8 = 2;
 
@@ -111,6 +120,8 @@ pub enum Failure<'a> {
     NotRecorded(u8),
     /// The driver has refused the artifacts that devices with other features have of the key.
     SiblingsRefused,
+    /// The driver has refused the artifacts of some siblings, and has taken that of this one.
+    SiblingTaken(&'a SiblingName),
     /// A worker of `vkstash prewarm` died while the driver compiled the pipeline, or that took too long or too much
     /// memory: workers leave the key alone.
     PrewarmQuarantine,
@@ -127,6 +138,7 @@ impl Failure<'_> {
             [REFUSED_TO_WORKERS, count, artifact @ ..] => Failure::RefusedToWorkers(*count, artifact),
             [NOT_RECORDED, count] => Failure::NotRecorded(*count),
             [SIBLINGS_REFUSED] => Failure::SiblingsRefused,
+            [SIBLINGS_REFUSED, name @ ..] => name.try_into().map_or(Failure::Unknown, Failure::SiblingTaken),
             [2..=4] => Failure::PrewarmQuarantine,
             _ => Failure::Unknown,
         }
@@ -225,6 +237,17 @@ pub fn parse_binaries(payload: &[u8]) -> Option<(Duration, Vec<(&[u8], &[u8])>)>
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_record_names_the_sibling_that_was_taken_or_none_and_a_name_of_another_length_is_unknown() {
+        let record = [SIBLINGS_REFUSED, 1, 2, 3, 4, 5, 6, 7, 8, 9];
+        assert_eq!(Failure::of(&record[..1]), Failure::SiblingsRefused);
+        assert_eq!(Failure::of(&record[..9]), Failure::SiblingTaken(&[1, 2, 3, 4, 5, 6, 7, 8]));
+        for length in [2, 8, 10] {
+            assert_eq!(Failure::of(&record[..length]), Failure::Unknown, "{length}");
+        }
+        assert!(!Failure::of(&record[..9]).is_grave(), "workers may make the pipeline");
+    }
 
     #[test]
     fn what_was_found_is_read_as_it_was_written_and_earlier_records_had_no_cache() {

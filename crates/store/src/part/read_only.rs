@@ -47,6 +47,14 @@ impl ReadOnlyPart {
         }
     }
 
+    /// The digest of what its devices enable. None: a portable part.
+    pub(crate) fn features(&self) -> Option<&[u8; 32]> {
+        match &self.identity {
+            PartIdentity::Device(header) => Some(&header.features_digest),
+            PartIdentity::Portable => None,
+        }
+    }
+
     /// Opens segments until `interrupted` says true, each of them in the time for one `file`. True: all are open, but
     /// for those that cannot be used, which are counted.
     pub(crate) fn open_until(

@@ -85,6 +85,16 @@ impl Siblings {
         self.read(key, from, buffer).or_else(|| self.read(key, 0, buffer)).is_some()
     }
 
+    /// The number of the sibling whose digest of features begins with these bytes, if it is open.
+    pub fn number(&self, name: &[u8; 8]) -> Option<usize> {
+        self.open().iter().position(|part| part.features().is_some_and(|digest| digest.starts_with(name)))
+    }
+
+    /// The first bytes of the digest of features of the sibling of this number.
+    pub fn name(&self, number: usize) -> Option<[u8; 8]> {
+        self.parts.open().get(number)?.features()?.first_chunk().copied()
+    }
+
     /// The driver has taken the artifact of the sibling of this number.
     pub fn note_taken(&self, key: &Key, number: usize) {
         if number > 0 {

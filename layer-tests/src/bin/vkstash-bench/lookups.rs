@@ -1,6 +1,6 @@
 //! `lookups`: what a look-up costs in the own part of a stash, in a base and in a sibling, of one segment and of many,
-//! beside the own part of one segment and of as many; and what it costs to open a base that has many applications.
-//! Needs neither layer nor driver.
+//! beside the own part of one segment and of as many; what it costs to open a base, beside an own stash that has the
+//! same, and to open a base that has many applications. Needs neither layer nor driver.
 
 use std::fs;
 use std::hint::black_box;
@@ -28,14 +28,14 @@ const KEYS: u64 = 2000;
 /// Until the layer's thread has merged the indexes.
 const MERGED_AFTER: Duration = Duration::from_millis(500);
 
-/// Two tables.
+/// Three tables.
 pub(crate) fn run(segments: &[u32], applications: u32, rounds: usize) -> Result<Vec<Table>, Failure> {
     let folder = tempfile::Builder::new().prefix("vkstash-bench-").tempdir()?;
     let path = |name: String| folder.path().join(name);
     let sibling = DeviceHeader { features_digest: [1; 32], ..header() };
     let one = Subject { root: path("own-1".to_owned()), ..Subject::default() };
     fill(&one.root, &header(), 1)?;
-    let mut figures = Vec::new();
+    let (mut figures, mut openings) = (Vec::new(), Vec::new());
     for &count in segments {
         progress(&format!("{count} segments"));
         let base = path(format!("base-{count}"));
@@ -54,6 +54,7 @@ pub(crate) fn run(segments: &[u32], applications: u32, rounds: usize) -> Result<
         ];
         let (mut own, mut own_many, mut others) =
             (Times::default(), Times::default(), [(); 2].map(|()| Times::default()));
+        openings.extend(beside_own(&subjects[0].1, &as_many, count, rounds)?);
         // One after the other: a process keeps few files open, and each is to have all of them.
         for _ in 0..rounds {
             own.measure(&one, 1)?;
@@ -78,7 +79,9 @@ pub(crate) fn run(segments: &[u32], applications: u32, rounds: usize) -> Result<
         }
     }
     let look_ups = table("Look-ups", figures);
-    Ok(vec![look_ups, opening(folder.path(), applications, rounds)?])
+    let openings =
+        table("Opening a base, and the first look-up, beside an own stash with the same files", openings);
+    Ok(vec![look_ups, openings, opening(folder.path(), applications, rounds)?])
 }
 
 fn table(title: &str, figures: Vec<Figure>) -> Table {
@@ -88,6 +91,42 @@ fn table(title: &str, figures: Vec<Figure>) -> Table {
         ..Device::default()
     };
     Table { title: title.to_owned(), device, modules: 0, figures }
+}
+
+/// A stash without artifacts over a base, beside a stash that has copies of the base's files.
+fn beside_own(over: &Subject, own: &Subject, segments: u32, rounds: usize) -> Result<[Figure; 2], Failure> {
+    // Both folders are there when they are measured.
+    open_once(&over.root, over.base.clone())?;
+    let mut pairs = [(Vec::new(), Vec::new()), (Vec::new(), Vec::new())];
+    for _ in 0..rounds {
+        let (of_base, of_own) = (open_once(&over.root, over.base.clone())?, open_once(&own.root, None)?);
+        for (at, pair) in pairs.iter_mut().enumerate() {
+            pair.0.push(of_base[at]);
+            pair.1.push(of_own[at]);
+        }
+    }
+    let (what, against) =
+        (format!("base of {segments} segments"), format!("own stash, segments: {segments}"));
+    let figure = |name: &str, (base, own): &(Vec<f64>, Vec<f64>), title: &str, unit: &'static str| {
+        Figure::pairs(
+            format!("open.base{segments}.{name}"),
+            format!("{what}: {title}"),
+            base,
+            &against,
+            own,
+            unit,
+        )
+    };
+    Ok([figure("time", &pairs[0], "time", "us"), figure("reads", &pairs[1], "read calls", "calls")])
+}
+
+/// Opens a stash, and looks for an artifact: microseconds, and system calls that read.
+fn open_once(root: &Path, base: Option<PathBuf>) -> Result<[f64; 2], Failure> {
+    let (before, started) = (read_calls(), Instant::now());
+    let stash = open(root, base)?;
+    let is_there = stash.device(&header())?.contains(Kind::Artifact, &key(0));
+    let (time, reads) = (started.elapsed().as_nanos() as f64 / 1e3, (read_calls() - before) as f64);
+    if is_there { Ok([time, reads]) } else { Err("the artifact was not found".into()) }
 }
 
 /// A base of many applications, of which a program uses one.
@@ -103,15 +142,9 @@ fn opening(folder: &Path, applications: u32, rounds: usize) -> Result<Table, Fai
     let (mut times, mut reads) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
     for round in 0..rounds {
         for (at, base) in [&few, &many].into_iter().enumerate() {
-            let (before, started) = (read_calls(), Instant::now());
-            let stash = open(&folder.join(format!("fresh-{round}-{at}")), Some(base.clone()))?;
-            let part = stash.device(&header())?;
-            let is_there = part.contains(Kind::Artifact, &key(0));
-            times[at].push(started.elapsed().as_nanos() as f64 / 1e3);
-            reads[at].push((read_calls() - before) as f64);
-            if !is_there {
-                return Err("the base was not opened".into());
-            }
+            let [time, calls] = open_once(&folder.join(format!("fresh-{round}-{at}")), Some(base.clone()))?;
+            times[at].push(time);
+            reads[at].push(calls);
         }
     }
     let [few_times, many_times] = &times;
