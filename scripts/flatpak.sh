@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Builds the Flatpak extension org.freedesktop.Platform.VulkanLayer.vkstash from the archive that scripts/package.sh has
-# made: a repository (FOLDER/flatpak/repo), a file for each branch of the runtime that a user can install, and what
-# Flathub builds it from (FOLDER/flatpak/flathub).
+# made: a file for each branch of the runtime that a user can install, a repository (target/flatpak/repo), and what
+# Flathub builds it from (target/flatpak/flathub).
 #
-#   scripts/flatpak.sh [--check] [FOLDER]     FOLDER has the archive; target/packages without it
+#   scripts/flatpak.sh [--check] [FOLDER]     FOLDER has the archive and gets the files; target/packages without it
 #
 #   --check     also installs a file, runs a program in a sandbox twice and removes all of it, in an empty home. Its
 #               runtime is made from this machine's loader and RADV, with the extension point of the real one.
@@ -31,13 +31,15 @@ branch=${branches[-1]}
 id=org.freedesktop.Platform.VulkanLayer.vkstash
 prefix=/usr/lib/extensions/vulkan/vkstash
 bundle=$packages/vkstash-$version-$machine-$branch.flatpak
+mkdir -p "$(target_folder)/flatpak"
+made=$(cd "$(target_folder)/flatpak" && pwd)
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 # Flatpak writes into the home, and Cargo has its toolchain there.
 user_home=$HOME
 export HOME=$scratch/home
-mkdir -p "$HOME" "$scratch/unpacked" "$packages/flatpak/flathub"
+mkdir -p "$HOME" "$scratch/unpacked" "$made/flathub"
 unset XDG_DATA_HOME XDG_CONFIG_HOME XDG_CACHE_HOME FLATPAK_USER_DIR
 logged() { "$@" >"$scratch/log" 2>&1 || fail "$*: $(cat "$scratch/log")"; }
 
@@ -47,29 +49,30 @@ filled() {
         -e "s|@DATE@|$(date -u -d "@$(stat -c %Y "$scratch/unpacked/vkstash-$version-$machine/install.sh")" +%F)|g" \
         -e "s|@MACHINE@|$machine|g" -e "s|@ARCHIVE@|$homepage/releases/$(basename "$archive")|g" \
         -e "s|@SHA256@|$(sha256sum "$archive" | cut -d ' ' -f 1)|g" "contrib/flatpak/$1.in" \
-        >"$packages/flatpak/flathub/$1"
+        >"$made/flathub/$1"
 }
 
 # exported FOLDER BRANCH [OPTION]...: into the repository.
-exported() { logged flatpak build-export --no-update-summary "${@:3}" "$packages/flatpak/repo" "$1" "$2"; }
+exported() { logged flatpak build-export --no-update-summary "${@:3}" "$made/repo" "$1" "$2"; }
 
 make_extension() {
     local folder=$scratch/extension
     tar -C "$scratch/unpacked" -xJf "$archive"
     filled "$id.metainfo.xml"
     filled "$id.yml"
-    cp contrib/flatpak/layout.sh "$packages/flatpak/flathub/"
-    sh "$packages/flatpak/flathub/layout.sh" "$scratch/unpacked/vkstash-$version-$machine" "$folder/files"
-    rm -rf "$packages/flatpak/repo"
+    cp contrib/flatpak/layout.sh "$made/flathub/"
+    sh "$made/flathub/layout.sh" "$scratch/unpacked/vkstash-$version-$machine" "$folder/files"
+    rm -rf "$made/repo"
     for branch in "${branches[@]}"; do
         bundle=$packages/vkstash-$version-$machine-$branch.flatpak
         printf '%s\n' '[Runtime]' "name=$id" "runtime=org.freedesktop.Platform/$machine/$branch" \
             "sdk=org.freedesktop.Sdk/$machine/$branch" '' \
             '[ExtensionOf]' "ref=runtime/org.freedesktop.Platform/$machine/$branch" >"$folder/metadata"
         exported "$folder" "$branch" --runtime --files=files
-        logged flatpak build-bundle --runtime "$packages/flatpak/repo" "$bundle" "$id" "$branch"
+        logged flatpak build-bundle --runtime "$made/repo" "$bundle" "$id" "$branch"
         say "$bundle: $(stat -c %s "$bundle") bytes"
     done
+    logged flatpak build-update-repo "$made/repo"
 }
 
 # What each manifest names is there, where Flatpak mounts the extension, and there are two manifests for each width.
