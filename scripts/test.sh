@@ -214,6 +214,11 @@ else
     step "tests of the optimised layer" optimised_layer
     step "library size" "$repository/scripts/size.sh" --build
     step "packages" "$repository/scripts/package.sh" --check
+    if have flatpak; then
+        step "Flatpak extension" "$repository/scripts/flatpak.sh" --check
+    else
+        skipped "Flatpak extension" "no flatpak here"
+    fi
     step "oldest Rust" minimum_rust
     step "documentation" documentation
     step "dependencies" dependencies

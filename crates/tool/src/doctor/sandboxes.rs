@@ -7,6 +7,11 @@ use std::path::{Path, PathBuf};
 
 use super::finding::Finding;
 
+/// The extension of org.freedesktop.Platform that has the layer.
+const EXTENSION: &str = "org.freedesktop.Platform.VulkanLayer.vkstash";
+/// Where a sandbox has it.
+const MOUNTED: &str = "/usr/lib/extensions/vulkan/vkstash";
+
 /// The machine, or a folder that stands for it.
 struct Machine<'a> {
     root: &'a Path,
@@ -39,9 +44,16 @@ impl Machine<'_> {
         if let Ok(info) = fs::read_to_string(self.path("/.flatpak-info")) {
             let runtime =
                 info.lines().find_map(|line| line.strip_prefix("runtime=")).unwrap_or("its runtime");
+            if self.path(MOUNTED).exists() {
+                return Some(Finding::good(format!(
+                    "this is a Flatpak sandbox ({runtime}), which has the layer's extension"
+                )));
+            }
             return Some(Finding::note(
-                format!("this is a Flatpak sandbox ({runtime}): layers of the host are not there"),
-                "a Flatpak program gets layers from extensions of its runtime; run `vkstash doctor` on the host, too",
+                format!(
+                    "this is a Flatpak sandbox ({runtime}) without the layer's extension; it has no layers of the host"
+                ),
+                "on the host: `flatpak install --user FILE`, with the release's file for the branch of this runtime",
             ));
         }
         let manager = fs::read_to_string(self.path("/run/host/container-manager")).unwrap_or_default();
@@ -52,14 +64,25 @@ impl Machine<'_> {
         })
     }
 
-    /// Programs of Flatpak on this machine.
+    /// Programs of Flatpak on this machine, which none of them sees from its sandbox.
     fn flatpak_programs(&self) -> Option<Finding> {
-        let programs = self.path(self.folder("HOME")?.join(".var/app"));
-        let mut entries = fs::read_dir(programs).ok()?.flatten();
-        entries.next()?;
+        if self.path("/.flatpak-info").exists() {
+            return None;
+        }
+        let home = self.folder("HOME")?;
+        fs::read_dir(self.path(home.join(".var/app"))).ok()?.flatten().next()?;
+        let data = self.folder("XDG_DATA_HOME").unwrap_or_else(|| home.join(".local/share"));
+        let places = [data.join("flatpak"), "/var/lib/flatpak".into()];
+        if places.iter().any(|place| self.path(place.join("runtime").join(EXTENSION)).exists()) {
+            return Some(Finding::note(
+                "the layer's Flatpak extension is installed, for programs with the same branch of the runtime",
+                "`flatpak override --user --env=VKSTASH=1 PROGRAM` enables it, and ~/.var/app/PROGRAM/cache/vkstash is \
+                 the stash",
+            ));
+        }
         Some(Finding::note(
-            "programs that were installed with Flatpak run without the layer: their sandboxes have none of the host's",
-            "use a package of the program that is none of Flatpak's where the stash is wanted",
+            "programs that were installed with Flatpak run without the layer: its extension is not installed",
+            "`flatpak install --user FILE`, with the release's file for the branch of the program's runtime",
         ))
     }
 
@@ -129,6 +152,14 @@ mod tests {
             "[Application]\nname=org.example.Game\nruntime=runtime/org.freedesktop.Platform/x86_64/25.08\n";
         let found = of(&[(".flatpak-info", info)], &[HOME]);
         assert!(found[0].1.contains("runtime/org.freedesktop.Platform/x86_64/25.08"), "{found:?}");
+        assert!(
+            found[0].0 == Level::Note && found[0].1.contains("without the layer's extension"),
+            "{found:?}"
+        );
+        let (own, of_app) =
+            ("usr/lib/extensions/vulkan/vkstash/bin/vkstash", "home/u/.var/app/org.example.Game/x");
+        let found = of(&[(".flatpak-info", info), (own, ""), (of_app, "")], &[HOME]);
+        assert!(found.len() == 1 && found[0].0 == Level::Good, "{found:?}");
         let found = of(&[("run/host/container-manager", "pressure-vessel\n")], &[HOME]);
         assert!(found[0].1.contains("Steam's runtime") && found[0].0 == Level::Good, "{found:?}");
         assert!(of(&[("run/host/container-manager", "docker\n")], &[HOME]).is_empty());
@@ -137,7 +168,12 @@ mod tests {
     #[test]
     fn programs_of_flatpak_and_what_hides_a_stash_from_steam_are_told_of() {
         let found = of(&[("home/u/.var/app/org.example.Game/x", "")], &[HOME]);
-        assert!(found[0].1.contains("Flatpak"), "{found:?}");
+        assert!(found[0].1.contains("is not installed"), "{found:?}");
+        for place in ["home/u/.local/share/flatpak", "var/lib/flatpak"] {
+            let file = format!("{place}/runtime/{EXTENSION}/x86_64/25.08/active");
+            let found = of(&[("home/u/.var/app/org.example.Game/x", ""), (&file, "")], &[HOME]);
+            assert!(found[0].1.contains("is installed"), "{found:?}");
+        }
         let steam = ("home/u/.local/share/Steam/steam.sh", "");
         assert_eq!(of(&[steam], &[HOME])[0].0, Level::Good);
         assert_eq!(of(&[steam], &[HOME, ("VKSTASH_DIR", "/home/u/stash")])[0].0, Level::Good);
