@@ -53,8 +53,8 @@ pub(crate) struct RunArgs {
     /// a variable of the driver sets a size; `keep` leaves them alone. Default: VKSTASH_DRIVER_LIMITS, or `raise`
     #[arg(long, value_name = "raise|keep", value_enum, hide_possible_values = true)]
     pub(crate) driver_limits: Option<DriverLimits>,
-    /// `stash` lets DXVK and vkd3d-proton keep their translated shaders in a folder of this command in the stash, unless
-    /// DXVK_SHADER_CACHE_PATH or VKD3D_SHADER_CACHE_PATH is set; `keep` leaves them where they are. Default:
+    /// `stash` lets DXVK and vkd3d-proton keep their translated shaders in a folder of this command in the stash,
+    /// unless DXVK_SHADER_CACHE_PATH or VKD3D_SHADER_CACHE_PATH is set; `keep` leaves them where they are. Default:
     /// VKSTASH_TRANSLATOR_CACHES, or `stash`
     #[arg(long, value_name = "stash|keep", value_enum, hide_possible_values = true)]
     pub(crate) translator_caches: Option<TranslatorCaches>,
