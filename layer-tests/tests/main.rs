@@ -42,6 +42,7 @@ mod parked;
 mod parked_ends;
 mod parked_found;
 mod plans;
+mod pressure_vessel;
 mod prewarm;
 mod process;
 mod programmed;

@@ -3,7 +3,7 @@
 
 use std::ffi::{CStr, c_char};
 
-use super::{background, control, identifiers, sessions};
+use super::{background, control, functions as own, identifiers, sessions};
 use crate::guard::guard;
 
 /// A function of this header, to be cast to its own type.
@@ -22,30 +22,36 @@ pub unsafe extern "C" fn vkstash_get_proc_addr(name: *const c_char) -> Option<Vk
     guard("vkstash_get_proc_addr", look_up, || None)
 }
 
-/// A function's address without its type.
-macro_rules! erased {
-    ($function:path) => {{
-        let address = $function as *const ();
-        // SAFETY: a function's address, which is never NULL; whoever calls it casts it to the type that the header has.
-        unsafe { std::mem::transmute::<*const (), VkstashFunction>(address) }
-    }};
+/// The names of the functions, in lines, and the functions in the same order. A `match` is three times as large.
+macro_rules! functions {
+    ($($module:ident::$name:ident,)*) => {
+        const NAMES: &str = concat!($(stringify!($name), "\n"),*);
+        static FUNCTIONS: &[VkstashFunction] = &[
+            // SAFETY: a function's address, which is never NULL; whoever calls it casts it to the type that the header
+            // has.
+            $(unsafe { std::mem::transmute::<*const (), VkstashFunction>($module::$name as *const ()) },)*
+        ];
+    };
 }
+
+functions!(
+    own::vkstash_get_proc_addr,
+    sessions::vkstash_create_session,
+    sessions::vkstash_destroy_session,
+    sessions::vkstash_find_value,
+    sessions::vkstash_store_value,
+    sessions::vkstash_set_delete_on_destroy,
+    sessions::vkstash_get_session_desc,
+    control::vkstash_get_cache_support,
+    control::vkstash_cache_control,
+    control::vkstash_get_cache_statistics,
+    background::vkstash_set_background_mode,
+    identifiers::vkstash_get_module_identifier,
+);
 
 /// [`vkstash_get_proc_addr`].
 pub fn of_name(name: &CStr) -> Option<VkstashFunction> {
-    Some(match name.to_bytes() {
-        b"vkstash_get_proc_addr" => erased!(vkstash_get_proc_addr),
-        b"vkstash_create_session" => erased!(sessions::vkstash_create_session),
-        b"vkstash_destroy_session" => erased!(sessions::vkstash_destroy_session),
-        b"vkstash_find_value" => erased!(sessions::vkstash_find_value),
-        b"vkstash_store_value" => erased!(sessions::vkstash_store_value),
-        b"vkstash_set_delete_on_destroy" => erased!(sessions::vkstash_set_delete_on_destroy),
-        b"vkstash_get_session_desc" => erased!(sessions::vkstash_get_session_desc),
-        b"vkstash_get_cache_support" => erased!(control::vkstash_get_cache_support),
-        b"vkstash_cache_control" => erased!(control::vkstash_cache_control),
-        b"vkstash_get_cache_statistics" => erased!(control::vkstash_get_cache_statistics),
-        b"vkstash_set_background_mode" => erased!(background::vkstash_set_background_mode),
-        b"vkstash_get_module_identifier" => erased!(identifiers::vkstash_get_module_identifier),
-        _ => return None,
-    })
+    let name = name.to_bytes();
+    let at = NAMES.lines().position(|known| known.as_bytes() == name)?;
+    FUNCTIONS.get(at).copied()
 }

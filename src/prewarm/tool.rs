@@ -204,8 +204,13 @@ fn own_library() -> Option<PathBuf> {
     }
 }
 
-/// The tool that came with this library: in the same folder, as cargo builds both, or in `bin` beside `lib`.
+/// The tool that came with this library. Steam's container loads the library by a link to the host's folders.
 fn near(library: &Path) -> Option<PathBuf> {
+    near_path(library).or_else(|| near_path(&std::fs::canonicalize(library).ok()?))
+}
+
+/// In the same folder, as cargo builds both, or in `bin` beside `lib`.
+fn near_path(library: &Path) -> Option<PathBuf> {
     let folder = library.parent()?;
     let above = folder.ancestors().skip(1).take(3).map(|above| above.join("bin"));
     let candidates = [folder.to_owned()].into_iter().chain(above).map(|folder| folder.join("vkstash"));
@@ -217,6 +222,23 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::*;
+
+    #[test]
+    fn the_tool_is_found_beside_the_library_that_a_link_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let (host, overrides) = (folder.path().join("host/usr"), folder.path().join("overrides/lib/0"));
+        for folder in [&host.join("bin"), &host.join("lib/x86_64-linux-gnu"), &overrides] {
+            std::fs::create_dir_all(folder).unwrap();
+        }
+        let library = host.join("lib/x86_64-linux-gnu/library.so");
+        std::fs::write(&library, "").unwrap();
+        let link = overrides.join("library.so");
+        std::os::unix::fs::symlink(&library, &link).unwrap();
+        assert_eq!(near(&link), None);
+        std::fs::write(host.join("bin/vkstash"), "").unwrap();
+        assert_eq!(near(&link), Some(std::fs::canonicalize(host.join("bin/vkstash")).unwrap()));
+        assert_eq!(near(&library), Some(host.join("bin/vkstash")));
+    }
 
     #[test]
     fn a_process_is_started_that_is_nobody_s_child_and_inherits_nothing() {

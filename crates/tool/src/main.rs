@@ -70,6 +70,7 @@ mod stats;
 mod steam;
 mod tally;
 mod term;
+mod translator_caches;
 mod units;
 mod unready;
 mod verify;

@@ -17,7 +17,7 @@ use vkstash_model::variables::EXCLUDED_PROGRAMS;
 use vkstash_store::settings::excluded::{USUAL, is_excluded};
 use vkstash_store::settings::{self, CacheKinds};
 
-use crate::cli::{DriverLimits, RunArgs};
+use crate::cli::{DriverLimits, RunArgs, TranslatorCaches};
 use crate::driver_caches;
 use crate::environment::{self, FolderError};
 use crate::folder::Folder;
@@ -26,6 +26,8 @@ use crate::output::eprint_line;
 use crate::root;
 use crate::signals::{self, BlockedSignals};
 use crate::start;
+use crate::translator_caches;
+use crate::units::plain;
 
 use self::remote::Remote;
 
@@ -38,6 +40,9 @@ const BASE: &str = "VKSTASH_BASE";
 
 /// The variable that says what happens to the limits of the drivers' own caches if no option does.
 const DRIVER_LIMITS: &str = "VKSTASH_DRIVER_LIMITS";
+
+/// The variable that says where the translators' caches are if no option does.
+const TRANSLATOR_CACHES: &str = "VKSTASH_TRANSLATOR_CACHES";
 
 /// The variable that names the folder of reports.
 const REPORT: &str = "VKSTASH_REPORT";
@@ -117,6 +122,8 @@ fn run(args: RunArgs) -> Result<ExitStatus, RunError> {
     let folder =
         folder.map_err(|error| eprint_line(&format_args!("{error}; running without the stash"))).ok();
 
+    let translators = folder.as_ref().and_then(|_| place_translator_caches(&mut command, &args));
+
     let status = supervise(&mut command).map_err(|failure| match failure {
         Failure::Start(error) => RunError::Start { command: program.into(), error },
         Failure::Wait(error) => RunError::Wait(error),
@@ -129,6 +136,9 @@ fn run(args: RunArgs) -> Result<ExitStatus, RunError> {
             let reports = folder.reports();
             let known = summary::Known::of(root::root(args.dir.as_deref()).as_deref(), &reports);
             eprint_line(&summary::of(&reports, folder.had_instance(), known));
+            if let Some(path) = translators.as_ref().and_then(translator_caches::TranslatorCaches::filled) {
+                eprint_line(&format_args!("the translator's cache is in {}", plain(&path.to_string_lossy())));
+            }
         }
         if let Some(outer) = outer_report() {
             folder.copy_reports(&outer);
@@ -221,6 +231,18 @@ fn include_named(command: &mut Command, excluded: Option<&str>) {
 fn limits(chosen: Option<DriverLimits>) -> DriverLimits {
     let keeps = || env::var_os(DRIVER_LIMITS).is_some_and(|value| value == "keep");
     chosen.unwrap_or_else(|| if keeps() { DriverLimits::Keep } else { DriverLimits::Raise })
+}
+
+/// Gives the translators a folder in the stash. Without it they use their own.
+fn place_translator_caches(
+    command: &mut Command,
+    args: &RunArgs,
+) -> Option<translator_caches::TranslatorCaches> {
+    let keeps = || env::var_os(TRANSLATOR_CACHES).is_some_and(|value| value == "keep");
+    let keeps = args.translator_caches.map_or_else(keeps, |chosen| chosen == TranslatorCaches::Keep);
+    let root = root::root(args.dir.as_deref()).filter(|_| !keeps)?;
+    // Where the stash cannot be used, the summary says so.
+    translator_caches::place(command, &root, &args.command).ok().flatten()
 }
 
 /// The report folder of the user, or of another `vkstash run` around this one.

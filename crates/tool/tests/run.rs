@@ -112,6 +112,66 @@ fn limits_of_the_drivers_own_caches_are_raised_where_nobody_set_them() {
 }
 
 #[test]
+fn translators_get_a_folder_in_the_stash_where_the_user_named_none() {
+    let sandbox = Sandbox::new();
+    let script = "echo ${DXVK_SHADER_CACHE_PATH-unset} ${VKD3D_SHADER_CACHE_PATH-unset}";
+    let printed = |command: &mut Command| text(&output(command).stdout).trim().to_owned();
+    let line = printed(&mut sandbox.run(&format!("{script}; test -d $VKD3D_SHADER_CACHE_PATH || echo none")));
+    let (dxvk, vkd3d) = line.split_once(' ').unwrap();
+    assert_eq!(dxvk, vkd3d);
+    let all = sandbox.home().join(".cache/vkstash/.translators");
+    assert!(Path::new(dxvk).starts_with(&all) && dxvk.contains("/sh-"), "{dxvk}");
+    // What no translator has written to is not left behind.
+    assert!(fs::read_dir(&all).unwrap().next().is_none());
+
+    assert_eq!(printed(sandbox.run(script).env("VKD3D_SHADER_CACHE_PATH", "0")), format!("{dxvk} 0"));
+    let mut both = sandbox.run(script);
+    assert_eq!(printed(both.env("VKD3D_SHADER_CACHE_PATH", "/a").env("DXVK_SHADER_CACHE_PATH", "")), "/a");
+    for (value, expected) in [("keep", "unset unset".to_owned()), ("unknown", line.clone())] {
+        assert_eq!(printed(sandbox.run(script).env("VKSTASH_TRANSLATOR_CACHES", value)), expected);
+    }
+    let by_option = |value: &str| {
+        let mut command = sandbox.tool();
+        command.env("VKSTASH_TRANSLATOR_CACHES", "keep");
+        command.args(["run", "--quiet", "--translator-caches", value, "--", "sh", "-c", script]);
+        printed(&mut command)
+    };
+    assert_eq!((by_option("stash"), by_option("keep")), (line.clone(), "unset unset".to_owned()));
+}
+
+#[test]
+fn a_translators_cache_is_named_at_the_end_and_nothing_else_touches_it() {
+    let sandbox = Sandbox::new();
+    let run =
+        |script: &str| output(sandbox.tool().args(["run", "--", "sh", "-c", script, "/games/a/Game.exe"]));
+    let stays = "cat $VKD3D_SHADER_CACHE_PATH/vkd3d-proton.Game.cache 2>/dev/null";
+    let written = run("echo translated > $VKD3D_SHADER_CACHE_PATH/vkd3d-proton.Game.cache");
+    let said = text(&written.stderr).lines().nth(1).unwrap();
+    assert!(said.starts_with("vkstash: the translator's cache is in ") && said.contains("/Game-"), "{said}");
+    let folder = PathBuf::from(said.rsplit_once(" in ").unwrap().1);
+    assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
+    let commands: [&[&str]; 8] = [
+        &["gc"],
+        &["verify", "--contents"],
+        &["list"],
+        &["stats"],
+        &["cache", "clear", "sessions"],
+        &["prune", "--older-than", "0s", "--yes"],
+        &["doctor"],
+        &["uninstall"],
+    ];
+    for command in commands {
+        let done = output(sandbox.tool().args(command));
+        assert!(!text(&done.stdout).contains("translators/"), "{command:?}: {done:?}");
+        // The library of this test's sandbox cannot be loaded.
+        assert!(done.status.success() || command[0] == "doctor", "{command:?}: {done:?}");
+    }
+    assert_eq!(text(&run(stays).stdout), "translated\n");
+    let other = output(sandbox.tool().args(["run", "-q", "--", "sh", "-c", stays, "/games/b/Game.exe"]));
+    assert_eq!(text(&other.stdout), "");
+}
+
+#[test]
 fn a_relative_stash_folder_becomes_absolute() {
     let sandbox = Sandbox::new();
     let mut command = sandbox.tool();

@@ -14,6 +14,15 @@ pub(crate) enum DriverLimits {
     Keep,
 }
 
+/// What `run` does with the folders of the translators' caches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum TranslatorCaches {
+    /// Give those that the user did not name a folder in the stash
+    Stash,
+    /// Leave them where they are
+    Keep,
+}
+
 #[derive(Args)]
 pub(crate) struct RunArgs {
     /// Keep the stash in this folder instead of the user's cache folder
@@ -44,6 +53,11 @@ pub(crate) struct RunArgs {
     /// a variable of the driver sets a size; `keep` leaves them alone. Default: VKSTASH_DRIVER_LIMITS, or `raise`
     #[arg(long, value_name = "raise|keep", value_enum, hide_possible_values = true)]
     pub(crate) driver_limits: Option<DriverLimits>,
+    /// `stash` lets DXVK and vkd3d-proton keep their translated shaders in a folder of this command in the stash,
+    /// unless DXVK_SHADER_CACHE_PATH or VKD3D_SHADER_CACHE_PATH is set; `keep` leaves them where they are. Default:
+    /// VKSTASH_TRANSLATOR_CACHES, or `stash`
+    #[arg(long, value_name = "stash|keep", value_enum, hide_possible_values = true)]
+    pub(crate) translator_caches: Option<TranslatorCaches>,
     /// Use this layer library instead of the one that came with this tool
     /// (VKSTASH_LIBRARY in the environment does the same)
     #[arg(long, value_name = "FILE")]

@@ -1,0 +1,105 @@
+//! The caches of DXVK and vkd3d-proton, which translate the shaders of Direct3D: `vkstash run` gives them a folder in
+//! the stash (docs/translators.md).
+//!
+//! Both name their files by the executable, and not by its whole path, so each program has a folder of its own. The
+//! names of these folders' parent begins with a dot: nothing else that works on the stash looks into it.
+
+use std::env;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf, absolute};
+use std::process::Command;
+
+use sha2::{Digest as _, Sha256};
+use vkstash_store::disk::folder::Folder;
+use vkstash_store::format::app_name::AppName;
+use vkstash_store::format::refusal::OpenError;
+
+/// The folder of all of them, below the root.
+const FOLDER: &str = ".translators";
+
+/// Each names a folder. vkd3d-proton does not create it.
+const VARIABLES: [&str; 2] = ["DXVK_SHADER_CACHE_PATH", "VKD3D_SHADER_CACHE_PATH"];
+
+/// What tells programs apart whose paths are equal: a path of Windows means another file in each prefix, and all native
+/// games of Steam are started by one program.
+const PLACES: [&str; 2] = ["WINEPREFIX", "SteamAppId"];
+
+/// The folder that a command's translators got. Removed when dropped if they have left it empty.
+pub(crate) struct TranslatorCaches(PathBuf);
+
+impl TranslatorCaches {
+    /// Where the files are, if there are any.
+    pub(crate) fn filled(&self) -> Option<&Path> {
+        fs::read_dir(&self.0).ok()?.next().map(|_| self.0.as_path())
+    }
+}
+
+impl Drop for TranslatorCaches {
+    fn drop(&mut self) {
+        // Fails where there are files.
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+/// Sets the variables that the user has not set. None: there is nothing to set.
+pub(crate) fn place(
+    command: &mut Command,
+    root: &Path,
+    line: &[impl AsRef<OsStr>],
+) -> Result<Option<TranslatorCaches>, OpenError> {
+    // A variable without a value is a choice, too.
+    let unset: Vec<_> = VARIABLES.into_iter().filter(|name| env::var_os(name).is_none()).collect();
+    if unset.is_empty() {
+        return Ok(None);
+    }
+    let root = absolute(root).map_err(|source| OpenError::Unreadable { path: root.to_owned(), source })?;
+    let all = Folder::root(&root, true)?.sub(FOLDER, true)?;
+    let path = all.sub(&name(line), true)?.path().to_owned();
+    command.envs(unset.into_iter().map(|name| (name, &path)));
+    Ok(Some(TranslatorCaches(path)))
+}
+
+/// The name of a program's folder: its file name without extension, and a digest of what tells it from others.
+fn name(line: &[impl AsRef<OsStr>]) -> String {
+    let is_exe = |argument: &&[u8]| argument.to_ascii_lowercase().ends_with(b".exe");
+    let mut arguments = line.iter().map(|argument| argument.as_ref().as_bytes());
+    let first = arguments.clone().next().unwrap_or_default();
+    let exe = arguments.find(is_exe);
+    let program = exe.unwrap_or(first);
+    // A name without a folder is looked up in PATH, and a path with backslashes in the prefix.
+    let is_relative = (exe.is_some() || program.contains(&b'/')) && !program.contains(&b'\\');
+    let path = Path::new(OsStr::from_bytes(program));
+    let path = is_relative.then(|| absolute(path).ok()).flatten().unwrap_or_else(|| path.to_owned());
+    let mut hash = Sha256::new();
+    hash.update(path.as_os_str().as_bytes());
+    for place in PLACES {
+        hash.update(b"\0");
+        hash.update(env::var_os(place).unwrap_or_default().as_bytes());
+    }
+    let file = program.rsplit(|byte| b"/\\".contains(byte)).next().unwrap_or_default();
+    format!("{}-{}", AppName::new(None, file, &[]).display, &hex::encode(hash.finalize())[..16])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_whose_executables_have_one_name_have_folders_of_their_own() {
+        let wine = |path: &str| name(&["wine", path, "--windowed"]);
+        assert!(wine("/games/a/bin/Game.exe").starts_with("Game-"), "{}", wine("/games/a/bin/Game.exe"));
+        assert_ne!(wine("/games/a/bin/Game.exe"), wine("/games/b/bin/Game.exe"));
+        assert_ne!(wine(r"C:\a\bin\Game.exe"), wine(r"C:\b\bin\Game.exe"));
+        let here = absolute("Game.EXE").unwrap();
+        assert_eq!(wine("Game.EXE"), wine(here.to_str().unwrap()));
+        // Whatever starts it, the game is the same.
+        let steam =
+            ["entry-point", "--verb=waitforexitandrun", "--", "proton", "run", "/games/a/bin/Game.exe"];
+        assert_eq!(name(&steam), wine("/games/a/bin/Game.exe"));
+        assert_eq!(name(&["vkcube"]), name(&["vkcube", "--c", "2"]));
+        assert_ne!(name(&["/a/vkcube"]), name(&["vkcube"]));
+        assert!(name(&["/a/.."]).starts_with("unnamed-"), "{}", name(&["/a/.."]));
+    }
+}
