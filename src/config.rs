@@ -1,6 +1,6 @@
 //! What the environment asks of the layer, and whether it may run at all.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use vkstash_store::settings::{BackgroundMode, places};
 
 use vkstash_model::variables::{
     APPLICATION, ASK_FIRST, BASE, BINARIES, Background, COMPILE_STORED, COMPILE_STORED_BEFORE, DIR, DISABLE,
-    END_MS, FINISH, IDENTIFIERS, LOG, LOG_FILE, OPEN_MS, REPORT, SERVED_WIDTH, TOOL, TRACE, UPDATE, configs,
-    default_root, excluded_programs, path,
+    END_MS, FINISH, IDENTIFIERS, LOG, LOG_FILE, Lookup, OPEN_MS, REPORT, SERVED_WIDTH, TOOL, TRACE, UPDATE,
+    configs, default_root, excluded_programs, of_process, path, text,
 };
 
 /// Where VK_EXT_shader_module_identifier comes from.
@@ -101,7 +101,7 @@ impl OfProcess {
     /// What was read, or is read now.
     pub fn get() -> &'static OfProcess {
         OF_PROCESS.get_or_make(|_| {
-            let path = |name| path(name, |name| std::env::var_os(name));
+            let path = |name| path(name, &of_process);
             OfProcess {
                 background: Background::from_environment(),
                 log: std::env::var(LOG).ok(),
@@ -117,30 +117,30 @@ impl Config {
     /// know the configuration files as well.
     pub fn from_environment() -> Config {
         places::use_files(configs());
-        Config::from_lookup(|name| std::env::var_os(name))
+        Config::from_lookup(&of_process)
     }
 
     /// Reads what `lookup` knows.
-    pub fn from_lookup(lookup: impl Fn(&str) -> Option<OsString>) -> Config {
-        let path = |name| path(name, &lookup);
-        let identifiers = match lookup(IDENTIFIERS).as_deref().and_then(|value| value.to_str()) {
-            Some("emulate") => Identifiers::Emulate,
-            Some("off") => Identifiers::Off,
+    pub fn from_lookup(lookup: Lookup<'_>) -> Config {
+        let path = |name| path(name, lookup);
+        let text = |name| text(name, lookup);
+        let identifiers = match text(IDENTIFIERS).as_str() {
+            "emulate" => Identifiers::Emulate,
+            "off" => Identifiers::Off,
             _ => Identifiers::Auto,
         };
-        let ms =
-            |name| lookup(name).and_then(|value| value.to_str()?.parse().ok()).map(Duration::from_millis);
-        let switch = |name| match lookup(name).as_deref().and_then(|value| value.to_str()) {
-            Some("0") => Some(false),
-            Some("1") => Some(true),
+        let ms = |name| text(name).parse().ok().map(Duration::from_millis);
+        let switch = |name| match text(name).as_str() {
+            "0" => Some(false),
+            "1" => Some(true),
             _ => None,
         };
-        let mode = Background::from_lookup(&lookup).mode;
-        let ask_first = match lookup(ASK_FIRST).as_deref().and_then(|value| value.to_str()) {
+        let mode = Background::from_lookup(lookup).mode;
+        let ask_first = match text(ASK_FIRST).as_str() {
             // Workers of `vkstash prewarm` ask for what programs will ask for, and not as programs do.
             _ if lookup(APPLICATION).is_some() => AskFirst::Stash,
-            Some("driver") => AskFirst::Driver,
-            Some("stash") => AskFirst::Stash,
+            "driver" => AskFirst::Driver,
+            "stash" => AskFirst::Stash,
             _ if mode == Some(BackgroundMode::Profiling) => AskFirst::Stash,
             _ => AskFirst::Auto,
         };
@@ -148,19 +148,20 @@ impl Config {
             root: path(DIR).or_else(default_root),
             bases: lookup(BASE).map(|value| bases(&value)).unwrap_or_default(),
             identifiers,
-            binaries: lookup(BINARIES).is_some_and(|value| value == "1"),
-            compile_stored: lookup(COMPILE_STORED)
-                .or_else(|| lookup(COMPILE_STORED_BEFORE))
-                .is_some_and(|value| value == "1"),
+            binaries: text(BINARIES) == "1",
+            compile_stored: match lookup(COMPILE_STORED) {
+                Some(value) => value == "1",
+                None => text(COMPILE_STORED_BEFORE) == "1",
+            },
             parks: mode.is_none_or(BackgroundMode::allows_work),
             asks_settings: mode.is_none(),
             opening: ms(OPEN_MS),
             end: ms(END_MS),
             ask_first,
-            served_width: lookup(SERVED_WIDTH).and_then(|value| value.to_str()?.parse().ok()),
+            served_width: text(SERVED_WIDTH).parse().ok(),
             report: path(REPORT),
-            application: lookup(APPLICATION).and_then(|name| AppName::of_folder(name.to_str()?)),
-            excluded_programs: excluded_programs(&lookup),
+            application: AppName::of_folder(&text(APPLICATION)),
+            excluded_programs: excluded_programs(lookup),
             update: switch(UPDATE),
             finish: switch(FINISH),
             tool: path(TOOL),
@@ -199,14 +200,14 @@ mod tests {
 
     #[test]
     fn empty_values_count_as_unset() {
-        let config = Config::from_lookup(|name| (name == REPORT || name == DIR).then(OsString::new));
+        let config = Config::from_lookup(&|name| (name == REPORT || name == DIR).then(OsString::new));
         assert_eq!((config.report, config.root), (None, default_root()));
     }
 
     #[test]
     fn identifiers_follow_their_variable_and_nonsense_means_auto() {
         let with = |value: &'static str| {
-            Config::from_lookup(|name| (name == IDENTIFIERS).then(|| OsString::from(value))).identifiers
+            Config::from_lookup(&|name| (name == IDENTIFIERS).then(|| OsString::from(value))).identifiers
         };
         assert_eq!(with("emulate"), Identifiers::Emulate);
         assert_eq!(with("off"), Identifiers::Off);
@@ -217,18 +218,18 @@ mod tests {
     fn compiling_behind_a_promise_not_to_takes_a_plain_yes() {
         for variable in [COMPILE_STORED, COMPILE_STORED_BEFORE] {
             let with = |value: &'static str| {
-                Config::from_lookup(|name| (name == variable).then(|| OsString::from(value))).compile_stored
+                Config::from_lookup(&|name| (name == variable).then(|| OsString::from(value))).compile_stored
             };
             assert!(with("1"), "{variable}");
             assert!(!["", "0", "2", "off", "yes"].into_iter().any(with), "{variable}");
         }
-        assert!(!Config::from_lookup(|_| None).compile_stored);
+        assert!(!Config::from_lookup(&|_| None).compile_stored);
         let both = |name: &str| match name {
             COMPILE_STORED => Some(OsString::from("0")),
             COMPILE_STORED_BEFORE => Some(OsString::from("1")),
             _ => None,
         };
-        assert!(!Config::from_lookup(both).compile_stored, "the new name is asked first");
+        assert!(!Config::from_lookup(&both).compile_stored, "the new name is asked first");
     }
 
     /// The kernel sets AT_SECURE for a program that gets rights that its parent may lack: here for a copy of this

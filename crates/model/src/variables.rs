@@ -65,6 +65,19 @@ pub const FINISH: &str = "VKSTASH_FINISH";
 /// The tool for both, where it is not found near the library.
 pub const TOOL: &str = "VKSTASH_TOOL";
 
+/// What an environment has under a name: that of this process, or one of a test.
+pub type Lookup<'a> = &'a dyn Fn(&str) -> Option<OsString>;
+
+/// The environment of this process.
+pub fn of_process(name: &str) -> Option<OsString> {
+    std::env::var_os(name)
+}
+
+/// The text under this name; empty if there is none, or if it is no text.
+pub fn text(name: &str, lookup: Lookup<'_>) -> String {
+    lookup(name).and_then(|value| value.into_string().ok()).unwrap_or_default()
+}
+
 /// What the environment says of background work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Background {
@@ -79,23 +92,22 @@ pub struct Background {
 impl Background {
     /// Reads this process's environment.
     pub fn from_environment() -> Background {
-        Background::from_lookup(|name| std::env::var_os(name))
+        Background::from_lookup(&of_process)
     }
 
     /// Reads what `lookup` knows. A mode that is not understood counts as unset.
-    pub fn from_lookup(lookup: impl Fn(&str) -> Option<OsString>) -> Background {
-        let text = |name| lookup(name).and_then(|value| value.into_string().ok());
+    pub fn from_lookup(lookup: Lookup<'_>) -> Background {
         Background {
-            mode: text(BACKGROUND).and_then(|name| BackgroundMode::of_name(&name)),
-            workers: text(BACKGROUND_WORKERS).and_then(|number| number.parse().ok()),
-            developer_mode: text(DEVELOPER_MODE).is_some_and(|value| value == "1"),
+            mode: BackgroundMode::of_name(&text(BACKGROUND, lookup)),
+            workers: text(BACKGROUND_WORKERS, lookup).parse().ok(),
+            developer_mode: text(DEVELOPER_MODE, lookup) == "1",
         }
     }
 }
 
 /// The folder of all stashes: what [`DIR`] names, or else the default. None where there is no home.
 pub fn root() -> Option<PathBuf> {
-    path(DIR, |name| std::env::var_os(name)).or_else(default_root)
+    path(DIR, &of_process).or_else(default_root)
 }
 
 /// The folder of all stashes where VKSTASH_DIR names none.
@@ -108,7 +120,7 @@ pub fn default_root() -> Option<PathBuf> {
 pub fn user_config() -> Option<PathBuf> {
     let default =
         || directories::ProjectDirs::from("", "", "vkstash").map(|dirs| dirs.config_dir().join(FILE));
-    path(CONFIG, |name| std::env::var_os(name)).or_else(default)
+    path(CONFIG, &of_process).or_else(default)
 }
 
 /// The configuration files of the system, what counts first in front: those below XDG_CONFIG_DIRS.
@@ -125,12 +137,12 @@ pub fn configs() -> Vec<PathBuf> {
 }
 
 /// What [`EXCLUDED_PROGRAMS`] names, in lines. None: it is not set.
-pub fn excluded_programs(lookup: impl Fn(&str) -> Option<OsString>) -> Option<String> {
+pub fn excluded_programs(lookup: Lookup<'_>) -> Option<String> {
     Some(lookup(EXCLUDED_PROGRAMS)?.into_string().ok()?.replace(':', "\n"))
 }
 
 /// A path that `lookup` knows under this name; an empty one counts as unset.
-pub fn path(name: &str, lookup: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+pub fn path(name: &str, lookup: Lookup<'_>) -> Option<PathBuf> {
     lookup(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
@@ -141,7 +153,7 @@ mod tests {
     #[test]
     fn background_work_takes_a_mode_a_number_and_a_plain_yes() {
         let with = |name: &'static str, value: &'static str| {
-            Background::from_lookup(|asked| (asked == name).then(|| OsString::from(value)))
+            Background::from_lookup(&|asked| (asked == name).then(|| OsString::from(value)))
         };
         for mode in BackgroundMode::ALL {
             assert_eq!(with(BACKGROUND, mode.name()).mode, Some(mode));

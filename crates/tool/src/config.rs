@@ -198,7 +198,7 @@ fn of_environment(name: &str) -> Option<(&'static str, String)> {
     match name {
         EXCLUDED_PROGRAMS => {
             let mut set = Settings::default();
-            set.excluded_programs = Some(variables::excluded_programs(|name| std::env::var_os(name))?);
+            set.excluded_programs = Some(variables::excluded_programs(&variables::of_process)?);
             Some((variables::EXCLUDED_PROGRAMS, set.text(name)?))
         }
         BACKGROUND => Some((variables::BACKGROUND, environment.mode?.name().to_owned())),
