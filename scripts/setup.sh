@@ -27,6 +27,10 @@ need_package vulkan-tools
 need_package libc6-dev
 need_package ca-certificates
 need_command gcc gcc
+# examples/glsl.c, a translator
+need_package glslang-dev
+need_package spirv-tools
+need_command pkg-config pkg-config
 # scripts/khronos-icd.sh
 need_command g++ g++
 need_command dpkg-source dpkg-dev

@@ -197,6 +197,7 @@ fn elevated() -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::ffi::OsString;
 
     #[test]
     fn empty_values_count_as_unset() {

@@ -157,7 +157,7 @@ fn a_program_that_loads_the_library_uses_sessions_and_forks() {
 #[test]
 fn the_example_of_the_documents_works_with_and_without_the_library() {
     let page = fs::read_to_string(repository().join("docs/translators.md")).unwrap();
-    let source = repository().join("docs/examples/session.c");
+    let source = repository().join("examples/session.c");
     assert!(page.contains(&fs::read_to_string(&source).unwrap()), "the page shows another program");
     let folder = tempfile::tempdir().unwrap();
     let Some(mut compiler) = compiler("cc") else { return };

@@ -37,6 +37,34 @@ fn mapped(_: &Value) -> Value {
     json!({ "mapped": libraries.count(), "listed": layers.iter().filter(ours).count() })
 }
 
+/// Which look-ups know a function of the C API: vkGetDeviceProcAddr, vkGetInstanceProcAddr, dlopen by the SONAME.
+fn looked_up(_: &Value) -> Value {
+    let instance = Instance::new(&InstanceOptions::default()).unwrap();
+    let device = Device::new(&instance, &DeviceOptions::default()).unwrap();
+    let by_device = device.command(c"vkstash_create_session");
+    // SAFETY: the loader's own command with a live instance.
+    let by_instance = unsafe {
+        instance.entry.get_instance_proc_addr(instance.raw.handle(), c"vkstash_create_session".as_ptr())
+    };
+    // SAFETY: names that end in NUL; the library is not loaded by this.
+    let by_name = unsafe {
+        let library = libc::dlopen(c"libVkLayer_vkstash.so".as_ptr(), libc::RTLD_NOW | libc::RTLD_NOLOAD);
+        if library.is_null() { library } else { libc::dlsym(library, c"vkstash_create_session".as_ptr()) }
+    };
+    let address = by_device.map_or(0, |function| function as usize);
+    json!([address != 0, by_instance.is_some(), by_name as usize == address && address != 0])
+}
+
+#[test]
+fn a_program_finds_the_c_api_by_its_device_and_by_the_librarys_name() {
+    on_both(looked_up, |scenario, env| {
+        let with = scenario.run_ok::<Value>("step", env, &());
+        assert_eq!(with.value, json!([true, false, true]));
+        let without = scenario.run_ok::<Value>("step", &env.clone().without_layer(), &());
+        assert_eq!(without.value, json!([false, false, false]));
+    });
+}
+
 #[test]
 fn every_way_to_load_the_layer_loads_it_once() {
     on_both(mapped, |scenario, env| {

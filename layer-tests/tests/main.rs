@@ -19,6 +19,7 @@ mod devices_in_turn;
 mod driver_cache;
 mod elevated;
 mod engines;
+mod example;
 mod faults;
 mod feedback;
 mod finished;

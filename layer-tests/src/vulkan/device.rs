@@ -316,11 +316,15 @@ impl Device {
         unsafe { self.raw.destroy_shader_module(module, None) };
     }
 
-    /// Whether vkGetDeviceProcAddr knows a command.
-    pub fn has_command(&self, name: &CStr) -> bool {
+    /// What vkGetDeviceProcAddr knows under a name.
+    pub fn command(&self, name: &CStr) -> vk::PFN_vkVoidFunction {
         // SAFETY: a live device and a NUL-terminated name.
         unsafe { (self.instance.raw.fp_v1_0().get_device_proc_addr)(self.raw.handle(), name.as_ptr()) }
-            .is_some()
+    }
+
+    /// Whether vkGetDeviceProcAddr knows a command.
+    pub fn has_command(&self, name: &CStr) -> bool {
+        self.command(name).is_some()
     }
 
     /// vkGetShaderModuleIdentifierEXT.

@@ -1,13 +1,11 @@
 /* A translator that keeps its translations in a session of vkstash, and works without vkstash:
  *
- *     cc -std=c11 -Wall -Wextra -Werror -Iinclude docs/examples/session.c -ldl
+ *     cc -std=c11 -Wall -Wextra -Werror -Iinclude examples/session.c -ldl
  *
  * In a real translator open_stash is called after vkCreateInstance, because the Vulkan loader loads the layer there.
  * The argument, a path of the library, takes the loader's place, so that the example runs without Vulkan. */
-#define _GNU_SOURCE
 #include <ctype.h>
 #include <dlfcn.h>
-#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,18 +23,9 @@ typedef struct Stash {
     VkstashSession session; /* 0: there is none, and everything is translated */
 } Stash;
 
-/* Called for each library of the process, until one is vkstash. The path stays valid: vkstash is never unloaded. */
-static int is_vkstash(struct dl_phdr_info *library, size_t size, void *path) {
-    const char *name = strrchr(library->dlpi_name, '/');
-    (void)size;
-    if (name == NULL || strcmp(name, "/libVkLayer_vkstash.so") != 0) return 0;
-    *(const char **)path = library->dlpi_name;
-    return 1;
-}
-
-/* Copies a pointer to a function, which ISO C does not convert. Returns whether the library has it. */
-static int look_up(void *library, const char *name, void *to) {
-    void *function = dlsym(library, name);
+/* Copies a pointer to a function, which ISO C does not convert. Returns whether there is one. */
+static int look_up(VkstashFunction (*get)(const char *), const char *name, void *to) {
+    VkstashFunction function = get(name);
     memcpy(to, &function, sizeof function);
     return function != NULL;
 }
@@ -51,14 +40,17 @@ static Stash open_stash(void) {
         .version = TRANSLATOR_VERSION,
     };
     Stash stash = {0};
-    const char *path = NULL;
-    if (!dl_iterate_phdr(is_vkstash, &path)) return stash;
-    void *library = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
+    /* By its SONAME, whatever its path, if it is loaded. It is never unloaded. */
+    void *library = dlopen("libVkLayer_vkstash.so", RTLD_NOW | RTLD_NOLOAD);
     if (library == NULL) return stash;
-    if (look_up(library, "vkstash_create_session", &stash.create) &&
-        look_up(library, "vkstash_find_value", &stash.find) &&
-        look_up(library, "vkstash_store_value", &stash.store) &&
-        look_up(library, "vkstash_destroy_session", &stash.destroy))
+    VkstashFunction (*get)(const char *);
+    void *symbol = dlsym(library, "vkstash_get_proc_addr");
+    if (symbol == NULL) return stash;
+    memcpy(&get, &symbol, sizeof get);
+    if (look_up(get, "vkstash_create_session", &stash.create) &&
+        look_up(get, "vkstash_find_value", &stash.find) &&
+        look_up(get, "vkstash_store_value", &stash.store) &&
+        look_up(get, "vkstash_destroy_session", &stash.destroy))
         /* session stays 0 after an error. The name is the VkApplicationInfo::pApplicationName of the program. */
         stash.create(&desc, NULL, "example", &stash.session);
     return stash;
