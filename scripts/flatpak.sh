@@ -185,7 +185,7 @@ check_runs() {
     logged flatpak remote-add --user --no-gpg-verify here "file://$repo"
     logged flatpak install --user -y --noninteractive here "$program"
     stash=$HOME/.var/app/$program/cache/vkstash
-    # The program has a cache of its own, so each run has a folder of its own: /tmp is the program's, and outlives a run.
+    # Each run has a folder of its own: /tmp is the program's, and outlives a run.
     in_sandbox --env=VKSTASH=1 "$program" wicked /tmp/0 >/dev/null
     [ ! -e "$stash" ] || fail "there is a stash without the extension"
 

@@ -197,8 +197,8 @@ fn of_environment(name: &str) -> Option<(&'static str, String)> {
     let environment = Background::from_environment();
     match name {
         EXCLUDED_PROGRAMS => {
-            let mut set = Settings::default();
-            set.excluded_programs = Some(variables::excluded_programs(&variables::of_process)?);
+            let excluded_programs = Some(variables::excluded_programs(&variables::of_process)?);
+            let set = Settings { excluded_programs, ..Settings::default() };
             Some((variables::EXCLUDED_PROGRAMS, set.text(name)?))
         }
         BACKGROUND => Some((variables::BACKGROUND, environment.mode?.name().to_owned())),
