@@ -1,14 +1,13 @@
 //! A served pipeline is the requested one, by the driver's own description, with and without the stash.
 
 use std::collections::BTreeSet;
-use std::ptr;
 
 use ash::{khr, vk};
 use serde_json::{Value, json};
 
 use vkstash_layer_tests::child::scenario;
 use vkstash_layer_tests::env::Driver;
-use vkstash_layer_tests::vulkan::{Device, DeviceOptions, Instance, InstanceOptions, spirv};
+use vkstash_layer_tests::vulkan::{Device, DeviceOptions, Instance, InstanceOptions, executables, spirv};
 use vkstash_layer_tests::work::{Caches, Shader, Work};
 
 /// Creates compute pipelines of different constants and layouts, with these flags, and queries the driver's
@@ -42,30 +41,9 @@ fn described(input: &Value) -> Value {
         // SAFETY: a valid create info.
         let (result, made) = unsafe { device.create_compute(vk::PipelineCache::null(), &[info]) };
         assert_eq!(result, vk::Result::SUCCESS);
-        describe_executable(&device, made[0], 0)
+        executables::of_executable(&device, made[0], 0)
     };
     json!((1..=6).map(|n| describe(n * 77)).collect::<Vec<_>>())
-}
-
-/// Names and values of an executable's statistics.
-fn describe_executable(device: &Device, pipeline: vk::Pipeline, index: u32) -> Vec<(String, u64)> {
-    let commands = khr::pipeline_executable_properties::Device::new(&device.instance.raw, &device.raw);
-    let info = vk::PipelineExecutableInfoKHR::default().pipeline(pipeline).executable_index(index);
-    let query = commands.fp().get_pipeline_executable_statistics_khr;
-    let mut count = 0;
-    // SAFETY: a live pipeline that was created with CAPTURE_STATISTICS, and the two-call idiom.
-    let list = unsafe {
-        let _ = query(device.raw.handle(), &info, &mut count, ptr::null_mut());
-        let mut list = vec![vk::PipelineExecutableStatisticKHR::default(); count as usize];
-        let _ = query(device.raw.handle(), &info, &mut count, list.as_mut_ptr());
-        list
-    };
-    let describe = |statistic: &vk::PipelineExecutableStatisticKHR<'_>| {
-        let name = statistic.name_as_c_str().unwrap().to_string_lossy().into_owned();
-        // SAFETY: every member of the union is plain data, and the driver wrote it or it is zero.
-        (name, unsafe { statistic.value.u64 })
-    };
-    list.iter().map(describe).collect()
 }
 
 /// Tools see the same of a served pipeline as of a compiled one (classes/later_calls.rs compares everything).
@@ -98,23 +76,9 @@ fn looked_into(input: &Value) -> Value {
     let device = Device::new(&instance, &options).unwrap();
     let done = work.run(&device);
     assert!(done.all_made(), "{:?}", done.results);
-    // RADV also answers for pipelines without CAPTURE_STATISTICS, which the specification does not require (03274);
-    // pipelines with the flag are compiled differently.
     let all: Vec<_> =
-        done.pipelines.iter().map(|&pipeline| describe_executables(&device, pipeline)).collect();
+        done.pipelines.iter().map(|&pipeline| executables::statistics(&device, pipeline)).collect();
     json!(all)
-}
-
-/// Statistics of all executables of a pipeline.
-fn describe_executables(device: &Device, pipeline: vk::Pipeline) -> Vec<Vec<(String, u64)>> {
-    let commands = khr::pipeline_executable_properties::Device::new(&device.instance.raw, &device.raw);
-    let info = vk::PipelineInfoKHR::default().pipeline(pipeline);
-    let mut count = 0;
-    let query = commands.fp().get_pipeline_executable_properties_khr;
-    // SAFETY: a live pipeline; NULL asks for the count.
-    let result = unsafe { query(device.raw.handle(), &info, &mut count, ptr::null_mut()) };
-    assert_eq!(result, vk::Result::SUCCESS);
-    (0..count).map(|index| describe_executable(device, pipeline, index)).collect()
 }
 
 /// The driver, which does not know the stash, describes a served pipeline: its hash, the length of its code, its

@@ -6,66 +6,183 @@ use std::time::{Duration, Instant};
 
 use ash::vk;
 
+use super::{Call, Kind, Program};
 use crate::bench::report;
+use crate::vulkan::executables::{self, Statistic};
 use crate::vulkan::{Device, DeviceOptions, Instance, InstanceOptions, spirv};
 
-/// A device, and the time that its creation calls took.
+/// A device, and the calls that created pipelines on it.
 pub struct Gpu {
     /// The device.
     pub device: Arc<Device>,
-    /// How many pipelines the program asks for.
-    count: u32,
+    program: Program,
     layout: vk::PipelineLayout,
-    spent: Mutex<Duration>,
+    pass: vk::RenderPass,
+    calls: Mutex<Vec<(Call, vk::Pipeline)>>,
 }
 
 impl Gpu {
-    /// A device for a program that asks for so many pipelines.
-    pub fn new(count: u32) -> Gpu {
+    /// A device for a program.
+    pub fn new(program: Program) -> Gpu {
         let instance = Instance::new(&InstanceOptions::default()).unwrap();
-        let options = DeviceOptions { cache_control: true, ..DeviceOptions::default() };
+        let options =
+            DeviceOptions { cache_control: true, executables: program.described, ..DeviceOptions::default() };
         let device = Arc::new(Device::new(&instance, &options).unwrap());
-        let layout = device.compute_layout();
-        Gpu { device, count, layout, spent: Mutex::default() }
+        let (layout, pass) = match program.kind {
+            Kind::Compute => (device.compute_layout(), vk::RenderPass::null()),
+            Kind::Graphics => (device.empty_layout(), device.render_pass(vk::Format::R8G8B8A8_UNORM)),
+        };
+        Gpu { device, program, layout, pass, calls: Mutex::default() }
     }
 
     /// The engine's names of its pipelines.
-    pub fn names(&self) -> impl Iterator<Item = u32> + use<> {
-        0..self.count
+    pub fn names(&self) -> impl DoubleEndedIterator<Item = u32> + use<> {
+        0..self.program.count
     }
 
-    /// Creates a pipeline. None: the driver would have to compile it, and must not.
-    pub fn create(&self, name: u32, cache: vk::PipelineCache, may_compile: bool) -> Option<vk::Pipeline> {
-        let module = self.device.module(&spirv::compute_storing(400 + name));
-        let stage = vk::PipelineShaderStageCreateInfo::default()
-            .stage(vk::ShaderStageFlags::COMPUTE)
-            .module(module)
-            .name(c"main");
-        let flags = match may_compile {
-            true => vk::PipelineCreateFlags::empty(),
-            false => vk::PipelineCreateFlags::FAIL_ON_PIPELINE_COMPILE_REQUIRED,
-        };
-        let info = vk::ComputePipelineCreateInfo::default().flags(flags).stage(stage).layout(self.layout);
-        let began = Instant::now();
-        // SAFETY: a valid create info, and a cache of this device or none.
-        let (result, pipelines) = unsafe { self.device.create_compute(cache, &[info]) };
-        *self.spent.lock().unwrap() += began.elapsed();
-        // SAFETY: created above, and no call needs it any more.
-        unsafe { self.device.destroy_module(module) };
-        match result {
-            vk::Result::SUCCESS => Some(pipelines[0]),
-            vk::Result::PIPELINE_COMPILE_REQUIRED if !may_compile => None,
-            other => panic!("{other:?}"),
-        }
+    /// D3D12's LoadComputePipeline and LoadGraphicsPipeline: None if the library does not have the pipeline.
+    pub fn load(&self, name: u32, library: vk::PipelineCache) -> Option<vk::Pipeline> {
+        self.call(name, library, vk::PipelineCreateFlags::FAIL_ON_PIPELINE_COMPILE_REQUIRED)
     }
 
-    /// Creates a pipeline with a blob, or without one. Returns the pipeline's blob, too.
+    /// Creates a pipeline; a cache has it afterwards, as a library after D3D12's StorePipeline.
+    pub fn create(&self, name: u32, cache: vk::PipelineCache) -> vk::Pipeline {
+        self.call(name, cache, vk::PipelineCreateFlags::empty()).expect("a pipeline")
+    }
+
+    /// Loads a pipeline from a library; if it is not there, creates and stores it.
+    pub fn load_or_store(&self, name: u32, library: vk::PipelineCache) -> vk::Pipeline {
+        self.load(name, library).unwrap_or_else(|| self.create(name, library))
+    }
+
+    /// Creates a pipeline with its cached blob, or without one. Also returns the new pipeline's blob, as D3D12's
+    /// GetCachedBlob.
     pub fn create_with_blob(&self, name: u32, blob: Option<&[u8]>) -> (vk::Pipeline, Vec<u8>) {
         let cache = self.device.cache(blob.unwrap_or_default());
-        let pipeline = self.create(name, cache, true).unwrap();
+        let pipeline = self.create(name, cache);
         let blob = self.device.cache_data(cache);
         self.device.destroy_cache(cache);
         (pipeline, blob)
+    }
+
+    /// One creation call with its modules. None: the driver would have to compile, and must not.
+    fn call(
+        &self,
+        name: u32,
+        cache: vk::PipelineCache,
+        flags: vk::PipelineCreateFlags,
+    ) -> Option<vk::Pipeline> {
+        let stages: Vec<_> = self
+            .codes(name)
+            .iter()
+            .map(|(stage, code)| {
+                let module = self.device.module(code);
+                vk::PipelineShaderStageCreateInfo::default().stage(*stage).module(module).name(c"main")
+            })
+            .collect();
+        let mut feedback = vk::PipelineCreationFeedback::default();
+        let mut asked =
+            vk::PipelineCreationFeedbackCreateInfo::default().pipeline_creation_feedback(&mut feedback);
+        let asked = self.program.feedback.then_some(&mut asked);
+        let (result, pipeline, took) = match self.program.kind {
+            Kind::Compute => self.compute(cache, flags, &stages, asked),
+            Kind::Graphics => self.graphics(cache, flags, &stages, asked),
+        };
+        for stage in &stages {
+            // SAFETY: created above, and no call needs it any more.
+            unsafe { self.device.destroy_module(stage.module) };
+        }
+        let is_made = match result {
+            vk::Result::SUCCESS => true,
+            vk::Result::PIPELINE_COMPILE_REQUIRED if !flags.is_empty() => false,
+            other => panic!("{other:?}"),
+        };
+        let hit = feedback.flags.contains(vk::PipelineCreationFeedbackFlags::APPLICATION_PIPELINE_CACHE_HIT);
+        self.calls.lock().unwrap().push((Call { name, took, is_made, hit }, pipeline));
+        is_made.then_some(pipeline)
+    }
+
+    fn codes(&self, name: u32) -> Vec<(vk::ShaderStageFlags, Vec<u32>)> {
+        match self.program.kind {
+            Kind::Compute => vec![(vk::ShaderStageFlags::COMPUTE, spirv::compute_storing(400 + name))],
+            Kind::Graphics => vec![
+                (vk::ShaderStageFlags::VERTEX, spirv::vertex(name as f32)),
+                (vk::ShaderStageFlags::FRAGMENT, spirv::fragment(name as f32)),
+            ],
+        }
+    }
+
+    fn compute(
+        &self,
+        cache: vk::PipelineCache,
+        flags: vk::PipelineCreateFlags,
+        stages: &[vk::PipelineShaderStageCreateInfo<'_>],
+        asked: Option<&mut vk::PipelineCreationFeedbackCreateInfo<'_>>,
+    ) -> (vk::Result, vk::Pipeline, Duration) {
+        let info = vk::ComputePipelineCreateInfo::default().flags(flags).stage(stages[0]).layout(self.layout);
+        let info = match asked {
+            Some(asked) => info.push_next(asked),
+            None => info,
+        };
+        let began = Instant::now();
+        // SAFETY: a valid create info, and a cache of this device or none.
+        let (result, made) = unsafe { self.device.create_compute(cache, &[info]) };
+        (result, made[0], began.elapsed())
+    }
+
+    fn graphics(
+        &self,
+        cache: vk::PipelineCache,
+        flags: vk::PipelineCreateFlags,
+        stages: &[vk::PipelineShaderStageCreateInfo<'_>],
+        asked: Option<&mut vk::PipelineCreationFeedbackCreateInfo<'_>>,
+    ) -> (vk::Result, vk::Pipeline, Duration) {
+        let vertices = vk::PipelineVertexInputStateCreateInfo::default();
+        let assembly = vk::PipelineInputAssemblyStateCreateInfo::default()
+            .topology(vk::PrimitiveTopology::TRIANGLE_LIST);
+        let viewport = vk::PipelineViewportStateCreateInfo::default().viewport_count(1).scissor_count(1);
+        let raster = vk::PipelineRasterizationStateCreateInfo::default().line_width(1.0);
+        let samples = vk::PipelineMultisampleStateCreateInfo::default()
+            .rasterization_samples(vk::SampleCountFlags::TYPE_1);
+        let attachment =
+            [vk::PipelineColorBlendAttachmentState::default()
+                .color_write_mask(vk::ColorComponentFlags::RGBA)];
+        let blend = vk::PipelineColorBlendStateCreateInfo::default().attachments(&attachment);
+        let dynamic = vk::PipelineDynamicStateCreateInfo::default()
+            .dynamic_states(&[vk::DynamicState::VIEWPORT, vk::DynamicState::SCISSOR]);
+        let info = vk::GraphicsPipelineCreateInfo::default()
+            .flags(flags)
+            .stages(stages)
+            .vertex_input_state(&vertices)
+            .input_assembly_state(&assembly)
+            .viewport_state(&viewport)
+            .rasterization_state(&raster)
+            .multisample_state(&samples)
+            .color_blend_state(&blend)
+            .dynamic_state(&dynamic)
+            .layout(self.layout)
+            .render_pass(self.pass);
+        let info = match asked {
+            Some(asked) => info.push_next(asked),
+            None => info,
+        };
+        let began = Instant::now();
+        // SAFETY: a valid create info, and a cache of this device or none.
+        let (result, made) = unsafe { self.device.create_graphics(cache, &[info]) };
+        (result, made[0], began.elapsed())
+    }
+
+    /// The calls so far.
+    pub fn calls(&self) -> Vec<Call> {
+        self.calls.lock().unwrap().iter().map(|(call, _)| call.clone()).collect()
+    }
+
+    /// What the driver says of each pipeline, in the order of their names; nothing if the program does not ask.
+    pub fn described(&self) -> Vec<Vec<Vec<Statistic>>> {
+        let mut made: Vec<_> = self.calls.lock().unwrap().clone();
+        made.retain(|(call, _)| self.program.described && call.is_made);
+        made.sort_by_key(|(call, _)| call.name);
+        made.iter().map(|(_, pipeline)| executables::statistics(&self.device, *pipeline)).collect()
     }
 
     /// The device's name and driver.
@@ -86,10 +203,5 @@ impl Gpu {
             device_id: properties.device_id,
             ..report::Device::default()
         }
-    }
-
-    /// The time in creation calls so far.
-    pub fn spent(&self) -> Duration {
-        *self.spent.lock().unwrap()
     }
 }

@@ -1,70 +1,52 @@
-//! Microsoft's sample: a pipeline library in a memory-mapped file, or a memory-mapped file for each pipeline's blob. A
-//! mapping has a size of its own, so the files begin with the length of the content, and grow by doubling.
+//! Microsoft's sample: one pipeline library in a memory-mapped file, or a memory-mapped file for each pipeline's blob.
+//! Its first two pipelines are compiled at start, each of the others by a worker thread of its own.
 
-use std::fs::File;
-use std::io::{Read as _, Seek as _, Write as _};
-use std::path::{Path, PathBuf};
-
-use ash::vk;
+use std::path::Path;
+use std::thread;
 
 use super::gpu::Gpu;
+use super::mapped::MemoryMappedFile;
 
-/// A file as the sample maps it.
-struct MappedFile {
-    file: File,
-    size: u64,
-}
+/// EffectPipelineTypeCount: no more workers exist at a time.
+const EFFECTS: usize = 12;
+/// BaseNormal3DRender and BaseUberShader.
+const AT_START: usize = 2;
 
-impl MappedFile {
-    fn open(path: PathBuf) -> MappedFile {
-        let mut file =
-            File::options().read(true).write(true).create(true).truncate(false).open(path).unwrap();
-        let size = file.seek(std::io::SeekFrom::End(0)).unwrap().max(4096);
-        file.set_len(size).unwrap();
-        MappedFile { file, size }
-    }
-
-    /// The content; empty at the initial launch.
-    fn content(&mut self) -> Vec<u8> {
-        self.file.rewind().unwrap();
-        let mut bytes = Vec::new();
-        self.file.read_to_end(&mut bytes).unwrap();
-        let length = u32::from_le_bytes(bytes[..4].try_into().unwrap()) as usize;
-        bytes[4..4 + length].to_vec()
-    }
-
-    fn write(&mut self, content: &[u8]) {
-        while self.size < content.len() as u64 + 4 {
-            self.size *= 2;
+/// PSOLibrary: runs CompilePSO for each pipeline, with the thread's own data.
+fn compile<Data: Send>(threads: Vec<Data>, compile_pso: impl Fn(Data) + Sync) {
+    let mut effects = threads.into_iter();
+    effects.by_ref().take(AT_START).for_each(&compile_pso);
+    loop {
+        let workers: Vec<Data> = effects.by_ref().take(EFFECTS - AT_START).collect();
+        if workers.is_empty() {
+            return;
         }
-        self.file.set_len(self.size).unwrap();
-        self.file.rewind().unwrap();
-        self.file.write_all(&(content.len() as u32).to_le_bytes()).unwrap();
-        self.file.write_all(content).unwrap();
+        // WaitForThreads is the end of the scope.
+        thread::scope(|scope| {
+            for worker in workers {
+                scope.spawn(|| compile_pso(worker));
+            }
+        });
     }
 }
 
-/// Loads each pipeline from the library; if it is not there, creates and stores it. The file is written at the end.
+/// The pipeline library method. MemoryMappedPipelineLibrary::Destroy writes the file at the end.
 pub fn library(gpu: &Gpu, folder: &Path) {
-    let mut file = MappedFile::open(folder.join("pipelineLibrary.cache"));
-    let library = gpu.device.cache(&file.content());
-    for name in gpu.names() {
-        let loaded = gpu.create(name, library, false);
-        loaded.or_else(|| gpu.create(name, library, true)).unwrap();
-    }
-    file.write(&gpu.device.cache_data(library));
+    let mut file = MemoryMappedFile::init(&folder.join("pipelineLibrary.cache"));
+    let library = gpu.device.cache(file.content());
+    compile(gpu.names().collect(), |name| {
+        gpu.load_or_store(name, library);
+    });
+    file.update(&gpu.device.cache_data(library));
     gpu.device.destroy_cache(library);
 }
 
-/// A file for each pipeline.
+/// The cached blob method. The views stay mapped until the application terminates.
 pub fn blobs(gpu: &Gpu, folder: &Path) {
-    for name in gpu.names() {
-        let mut file = MappedFile::open(folder.join(format!("{name}.cache")));
-        let before = file.content();
-        let (pipeline, blob) = gpu.create_with_blob(name, (!before.is_empty()).then_some(&before));
-        assert_ne!(pipeline, vk::Pipeline::null());
-        if before.is_empty() {
-            file.write(&blob);
-        }
-    }
+    let map = |name| MemoryMappedFile::init(&folder.join(format!("{name}.cache")));
+    let mut caches: Vec<_> = gpu.names().map(map).collect();
+    compile(gpu.names().zip(&mut caches).collect(), |(name, cache)| match cache.content() {
+        [] => cache.update(&gpu.create_with_blob(name, None).1),
+        blob => _ = gpu.create_with_blob(name, Some(blob)),
+    });
 }

@@ -4,6 +4,7 @@
 //! - [`binaries`] VK_KHR_pipeline_binary
 //! - [`allocator`] allocation callbacks
 //! - [`core_features`] features by number
+//! - [`executables`] what a driver says about a pipeline's code
 //! - [`features`] features that real shaders need
 //! - [`device`] a device and its objects, destroyed with it
 //!
@@ -14,6 +15,7 @@ pub mod allocator;
 pub mod binaries;
 pub mod core_features;
 pub mod device;
+pub mod executables;
 pub mod features;
 pub mod shaders;
 pub mod spirv;

@@ -163,10 +163,11 @@ impl Runner {
         environment: &Environment<'_>,
         engine: &str,
         folder: &Path,
+        kind: engines::Kind,
         pipelines: u32,
-    ) -> Result<engines::Spent, Failure> {
+    ) -> Result<engines::Done, Failure> {
         let mut command = Command::new(self.client.with_file_name("vkstash-engine"));
-        command.arg(engine).arg(folder).args(["--count", &pipelines.to_string()]);
+        command.arg(engine).arg(folder).args(["--kind", kind.name(), "--count", &pipelines.to_string()]);
         let ended = self.spawn(command, environment)?;
         if environment.stash.is_some() && ended.runs.is_empty() {
             return Err(NO_LAYER.into());

@@ -102,6 +102,11 @@ fn run_children(options: &Options) -> Result<(), Failure> {
             rows,
         });
     }
+    if let Command::Engines(engines) = &options.command {
+        let tables = engines::run(&runner, engines, rounds(15))?;
+        print(common, &tables)?;
+        return engines::verdict(&tables);
+    }
     let tables = match &options.command {
         Command::Figures(figures) => figures::run(&runner, figures, common.rounds)?,
         Command::Nvidia(nvidia) => nvidia::run(&runner, nvidia, rounds(3))?,
@@ -114,7 +119,6 @@ fn run_children(options: &Options) -> Result<(), Failure> {
         Command::Devices(on) => devices::run(&runner, on, rounds(5))?,
         Command::Stress(on) => stress::run(&runner, on, rounds(1))?,
         Command::Widths(on) => widths::run(&runner, on, rounds(5))?,
-        Command::Engines(engines) => engines::run(&runner, engines, rounds(15))?,
         Command::States(states) => states::run(&runner, states, common.count, rounds(5))?,
         Command::Modules
         | Command::Codec
@@ -122,6 +126,7 @@ fn run_children(options: &Options) -> Result<(), Failure> {
         | Command::Artifacts(_)
         | Command::Capture(_)
         | Command::Lookups(_)
+        | Command::Engines(_)
         | Command::Programs(_)
         | Command::Siblings(_) => Vec::new(),
         Command::Demo(demo) => demo::run(&runner, demo, rounds(3))?,

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use vkstash_layer_tests::engines::Kind;
 
 use crate::siblings::model::{Class, Toggled};
 
@@ -30,7 +31,8 @@ pub(crate) enum Command {
     Demo(OnDriver),
     /// Pipelines of the same shaders that differ in state that drivers leave out of their keys, in each cache habit.
     States(States),
-    /// The habits of six engines, with and without the layer, over a cold and a warm disk cache of the driver.
+    /// The habits of six engines, with and without the layer, over a cold and a warm disk cache of the driver. Fails if
+    /// the layer adds more to a call than its budget.
     Engines(Engines),
     /// A user's runs from the first one on, over the driver's warm cache and at default settings, with and without the
     /// layer: in each cache habit, and at each pace of asking.
@@ -349,6 +351,9 @@ pub(crate) struct Engines {
     /// Number of pipelines that each engine asks for.
     #[arg(long, value_name = "N", default_value_t = 6)]
     pub(crate) pipelines: u32,
+    /// Only pipelines of this kind.
+    #[arg(long, value_enum)]
+    pub(crate) kind: Option<Kind>,
     /// Only these engines, by their names in vkstash-engine.
     #[arg(long, value_delimiter = ',', value_name = "ENGINE")]
     pub(crate) only: Vec<String>,

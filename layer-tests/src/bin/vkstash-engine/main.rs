@@ -4,9 +4,9 @@
 use std::path::PathBuf;
 
 use clap::Parser;
-use vkstash_layer_tests::engines;
+use vkstash_layer_tests::engines::{self, Kind, Program};
 
-/// Creates compute pipelines as an engine does, and prints the time that it took as JSON.
+/// Creates pipelines as an engine does, and prints the time that it took as JSON.
 #[derive(Parser)]
 #[command(version)]
 struct Options {
@@ -18,11 +18,16 @@ struct Options {
     /// Number of pipelines.
     #[arg(long, value_name = "N", default_value_t = 6)]
     count: u32,
+    /// Kind of the pipelines.
+    #[arg(long, value_enum, default_value_t = Kind::Compute)]
+    kind: Kind,
 }
 
 fn main() {
     let options = Options::parse();
     std::fs::create_dir_all(&options.folder).unwrap();
-    let spent = engines::run(&options.engine, &options.folder, options.count);
-    println!("{}", serde_json::to_string(&spent).unwrap());
+    let Options { kind, count, .. } = options;
+    let program = Program { kind, count, feedback: false, described: false };
+    let done = engines::run(&options.engine, &options.folder, program);
+    println!("{}", serde_json::to_string(&done).unwrap());
 }
