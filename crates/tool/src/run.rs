@@ -13,7 +13,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf, absolute};
 use std::process::{Child, Command, ExitCode, ExitStatus};
 
-use vkstash_model::variables::EXCLUDED_PROGRAMS;
+use vkstash_model::variables::{DISABLE, EXCLUDED_PROGRAMS};
 use vkstash_store::settings::excluded::{USUAL, is_excluded};
 use vkstash_store::settings::{self, CacheKinds};
 
@@ -240,7 +240,8 @@ fn place_translator_caches(
 ) -> Option<translator_caches::TranslatorCaches> {
     let keeps = || env::var_os(TRANSLATOR_CACHES).is_some_and(|value| value == "keep");
     let keeps = args.translator_caches.map_or_else(keeps, |chosen| chosen == TranslatorCaches::Keep);
-    let root = root::root(args.dir.as_deref()).filter(|_| !keeps)?;
+    let is_disabled = env::var_os(DISABLE).is_some();
+    let root = root::root(args.dir.as_deref()).filter(|_| !keeps && !is_disabled)?;
     // Where the stash cannot be used, the summary says so.
     translator_caches::place(command, &root, &args.command).ok().flatten()
 }
