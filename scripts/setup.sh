@@ -31,6 +31,8 @@ need_command gcc gcc
 need_package glslang-dev
 need_package spirv-tools
 need_command pkg-config pkg-config
+# layer-tests/tests/pressure_vessel.rs
+need_command bwrap bubblewrap
 # scripts/khronos-icd.sh
 need_command g++ g++
 need_command dpkg-source dpkg-dev
