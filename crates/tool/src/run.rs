@@ -116,7 +116,7 @@ fn run(args: RunArgs) -> Result<ExitStatus, RunError> {
         command.env(BASE, bases);
     }
     let folder = match libraries(args.library.as_deref())? {
-        Ok(libraries) => prepare(&mut command, &libraries, args.dir.as_deref(), limits(args.driver_limits))?,
+        Ok(libraries) => prepare(&mut command, &libraries, &args)?,
         Err(error) => Err(Unprepared::Library(error)),
     };
     let folder =
@@ -187,10 +187,12 @@ enum Unprepared {
 fn prepare(
     command: &mut Command,
     libraries: &[Library],
-    dir: Option<&Path>,
-    limits: DriverLimits,
+    args: &RunArgs,
 ) -> Result<Result<Folder, Unprepared>, RunError> {
-    let dir = dir.map(|dir| absolute(dir).map_err(|error| RunError::Dir { dir: dir.to_owned(), error }));
+    let dir = args
+        .dir
+        .as_deref()
+        .map(|dir| absolute(dir).map_err(|error| RunError::Dir { dir: dir.to_owned(), error }));
     let dir = dir.transpose()?;
     let folder = match environment::folder_for(libraries) {
         Ok(folder) => folder,
@@ -201,10 +203,10 @@ fn prepare(
     let stored = root.map(|root| settings::read(&root).all()).unwrap_or_default();
     if stored.disabled_caches.unwrap_or_default().has(CacheKinds::DRIVER_MANAGED) {
         environment::disable_driver_caches(command);
-    } else if limits == DriverLimits::Raise {
+    } else if limits(args.driver_limits) == DriverLimits::Raise {
         driver_caches::limits::raise(command);
     }
-    include_named(command, stored.excluded_programs.as_deref());
+    include_named(command, stored.excluded_programs.as_deref(), args.quiet);
     command.env(REPORT, folder.report_folder());
     if let Some(dir) = dir {
         command.env("VKSTASH_DIR", dir);
@@ -213,15 +215,17 @@ fn prepare(
 }
 
 /// A program that is left alone elsewhere runs with the stash here, because the user has named it.
-fn include_named(command: &mut Command, excluded: Option<&str>) {
+fn include_named(command: &mut Command, excluded: Option<&str>, is_quiet: bool) {
     let name = Path::new(command.get_program()).file_name().unwrap_or_default();
     if env::var_os(EXCLUDED_PROGRAMS).is_none()
         && is_excluded(excluded.unwrap_or(USUAL), name.as_encoded_bytes())
     {
-        let name = name.to_string_lossy();
-        eprint_line(&format_args!(
-            "{name} is left alone elsewhere (`excluded-programs`); here it uses the stash"
-        ));
+        if !is_quiet {
+            let name = plain(&name.to_string_lossy());
+            eprint_line(&format_args!(
+                "{name} is left alone elsewhere (`excluded-programs`); here it uses the stash"
+            ));
+        }
         command.env(EXCLUDED_PROGRAMS, "");
     }
 }

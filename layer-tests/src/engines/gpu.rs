@@ -1,6 +1,7 @@
 //! What all engines need of Vulkan.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, c_void};
+use std::ptr;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -83,10 +84,10 @@ impl Gpu {
         let mut feedback = vk::PipelineCreationFeedback::default();
         let mut asked =
             vk::PipelineCreationFeedbackCreateInfo::default().pipeline_creation_feedback(&mut feedback);
-        let asked = self.program.feedback.then_some(&mut asked);
+        let next = if self.program.feedback { (&raw mut asked).cast_const().cast() } else { ptr::null() };
         let (result, pipeline, took) = match self.program.kind {
-            Kind::Compute => self.compute(cache, flags, &stages, asked),
-            Kind::Graphics => self.graphics(cache, flags, &stages, asked),
+            Kind::Compute => self.compute(cache, flags, &stages, next),
+            Kind::Graphics => self.graphics(cache, flags, &stages, next),
         };
         for stage in &stages {
             // SAFETY: created above, and no call needs it any more.
@@ -117,13 +118,11 @@ impl Gpu {
         cache: vk::PipelineCache,
         flags: vk::PipelineCreateFlags,
         stages: &[vk::PipelineShaderStageCreateInfo<'_>],
-        asked: Option<&mut vk::PipelineCreationFeedbackCreateInfo<'_>>,
+        next: *const c_void,
     ) -> (vk::Result, vk::Pipeline, Duration) {
-        let info = vk::ComputePipelineCreateInfo::default().flags(flags).stage(stages[0]).layout(self.layout);
-        let info = match asked {
-            Some(asked) => info.push_next(asked),
-            None => info,
-        };
+        let info = vk::ComputePipelineCreateInfo::default();
+        let mut info = info.flags(flags).stage(stages[0]).layout(self.layout);
+        info.p_next = next;
         let began = Instant::now();
         // SAFETY: a valid create info, and a cache of this device or none.
         let (result, made) = unsafe { self.device.create_compute(cache, &[info]) };
@@ -135,7 +134,7 @@ impl Gpu {
         cache: vk::PipelineCache,
         flags: vk::PipelineCreateFlags,
         stages: &[vk::PipelineShaderStageCreateInfo<'_>],
-        asked: Option<&mut vk::PipelineCreationFeedbackCreateInfo<'_>>,
+        next: *const c_void,
     ) -> (vk::Result, vk::Pipeline, Duration) {
         let vertices = vk::PipelineVertexInputStateCreateInfo::default();
         let assembly = vk::PipelineInputAssemblyStateCreateInfo::default()
@@ -150,7 +149,7 @@ impl Gpu {
         let blend = vk::PipelineColorBlendStateCreateInfo::default().attachments(&attachment);
         let dynamic = vk::PipelineDynamicStateCreateInfo::default()
             .dynamic_states(&[vk::DynamicState::VIEWPORT, vk::DynamicState::SCISSOR]);
-        let info = vk::GraphicsPipelineCreateInfo::default()
+        let mut info = vk::GraphicsPipelineCreateInfo::default()
             .flags(flags)
             .stages(stages)
             .vertex_input_state(&vertices)
@@ -162,10 +161,7 @@ impl Gpu {
             .dynamic_state(&dynamic)
             .layout(self.layout)
             .render_pass(self.pass);
-        let info = match asked {
-            Some(asked) => info.push_next(asked),
-            None => info,
-        };
+        info.p_next = next;
         let began = Instant::now();
         // SAFETY: a valid create info, and a cache of this device or none.
         let (result, made) = unsafe { self.device.create_graphics(cache, &[info]) };

@@ -215,8 +215,8 @@ pub fn disabled_caches_unless(root: &Path, application: &str, interrupted: &dyn 
 
 /// The patterns of programs that are left alone, of the user's files and the system's. None: not set.
 ///
-/// A program asks while it creates an instance, when no stash is open: a stash may lie on a disk that does not
-/// answer, so its file is not read.
+/// A program asks while it creates an instance, when no stash is open. A stash may lie on a disk that does not answer,
+/// so its file is not read; these files lie in folders in which the Vulkan loader has read its own in the same call.
 pub fn excluded_programs() -> Option<String> {
     of_files(None, &never)?.all().excluded_programs
 }
