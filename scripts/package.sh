@@ -153,6 +153,9 @@ debian_files() {
     filled contrib/packaging/debian/copyright.in | sed -e "/^@MIT@\$/{r $work/mit" -e 'd}' >"$doc/copyright"
     gzip -9nc "$work/debian/changelog" >"$doc/changelog.gz"
     [ ! -e "$overrides" ] || install -D -m 644 "$overrides" "$root/usr/share/lintian/overrides/$1"
+    if compgen -G "$root/usr/lib/*/*.so" >/dev/null; then
+        echo "activate-noawait ldconfig" >"$root/DEBIAN/triggers"
+    fi
     if [ -d "$root/etc" ]; then
         (cd "$root" && find etc -type f -printf '/%p\n' | sort >DEBIAN/conffiles)
     fi
