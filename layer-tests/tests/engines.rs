@@ -33,7 +33,7 @@ impl Engine<'_> {
     fn run(&self, env: &Env, own: &str, feedback: bool) -> Run<Done> {
         let folder = self.scenario.folder().join(format!("{own}-{:?}", self.kind));
         std::fs::create_dir_all(&folder).unwrap();
-        let program = Program { kind: self.kind, count: COUNT, feedback, described: true };
+        let program = Program { kind: self.kind, count: COUNT, feedback, described: true, again: 0 };
         self.scenario.run_ok("engine", env, &(self.name, folder, program))
     }
 

@@ -123,10 +123,8 @@ impl Gpu {
         let info = vk::ComputePipelineCreateInfo::default();
         let mut info = info.flags(flags).stage(stages[0]).layout(self.layout);
         info.p_next = next;
-        let began = Instant::now();
         // SAFETY: a valid create info, and a cache of this device or none.
-        let (result, made) = unsafe { self.device.create_compute(cache, &[info]) };
-        (result, made[0], began.elapsed())
+        self.timed(|| unsafe { self.device.create_compute(cache, &[info]) })
     }
 
     fn graphics(
@@ -162,9 +160,18 @@ impl Gpu {
             .layout(self.layout)
             .render_pass(self.pass);
         info.p_next = next;
-        let began = Instant::now();
         // SAFETY: a valid create info, and a cache of this device or none.
-        let (result, made) = unsafe { self.device.create_graphics(cache, &[info]) };
+        self.timed(|| unsafe { self.device.create_graphics(cache, &[info]) })
+    }
+
+    /// The answer to a call for one pipeline, and the time in it.
+    fn timed(
+        &self,
+        create: impl Fn() -> (vk::Result, Vec<vk::Pipeline>),
+    ) -> (vk::Result, vk::Pipeline, Duration) {
+        (0..self.program.again).for_each(|_| drop(create()));
+        let began = Instant::now();
+        let (result, made) = create();
         (result, made[0], began.elapsed())
     }
 

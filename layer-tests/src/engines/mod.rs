@@ -67,6 +67,8 @@ pub struct Program {
     pub feedback: bool,
     /// The driver describes each pipeline at the end.
     pub described: bool,
+    /// Each call is made so many times more, and the last one is timed: the processor has the code at hand then.
+    pub again: u32,
 }
 
 /// One call that asked for a pipeline.

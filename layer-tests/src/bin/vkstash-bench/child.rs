@@ -163,11 +163,12 @@ impl Runner {
         environment: &Environment<'_>,
         engine: &str,
         folder: &Path,
-        kind: engines::Kind,
-        pipelines: u32,
+        program: engines::Program,
     ) -> Result<engines::Done, Failure> {
         let mut command = Command::new(self.client.with_file_name("vkstash-engine"));
-        command.arg(engine).arg(folder).args(["--kind", kind.name(), "--count", &pipelines.to_string()]);
+        let [count, again] = [program.count, program.again].map(|number| number.to_string());
+        command.arg(engine).arg(folder);
+        command.args(["--kind", program.kind.name(), "--count", &count, "--again", &again]);
         let ended = self.spawn(command, environment)?;
         if environment.stash.is_some() && ended.runs.is_empty() {
             return Err(NO_LAYER.into());

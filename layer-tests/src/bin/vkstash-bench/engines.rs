@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use vkstash_layer_tests::bench::numbers::median;
-use vkstash_layer_tests::engines::{self, Done, Kind};
+use vkstash_layer_tests::engines::{self, Done, Kind, Program};
 
 use crate::child::Runner;
 use crate::environment::{self, Environment};
@@ -71,13 +71,19 @@ impl Suite<'_> {
         engines::names().filter(|name| only.is_empty() || only.iter().any(|only| only == name)).collect()
     }
 
+    /// What each engine asks for.
+    fn program(&self) -> Program {
+        let Engines { pipelines, again, .. } = *self.options;
+        Program { kind: self.kind, count: pipelines, feedback: false, described: false, again }
+    }
+
     /// A disk cache of the driver that has all pipelines.
     fn warm_disk(&self) -> Result<PathBuf, Failure> {
         let warm = self.runner.folder("warm-disk")?;
         for name in self.names() {
             let environment = Environment::bare(self.driver).with_disk(&warm);
             let own = self.runner.path("own");
-            self.runner.engine(&environment, name, &own, self.kind, self.options.pipelines)?;
+            self.runner.engine(&environment, name, &own, Program { again: 0, ..self.program() })?;
         }
         Ok(warm)
     }
@@ -90,15 +96,15 @@ impl Suite<'_> {
             progress(&format!("{}, {title} disk cache, round {} of {rounds}", self.kind.name(), round + 1));
             for (name, runs) in names.iter().zip(&mut measured) {
                 // The order alternates between rounds, because the machine changes with time.
-                let programs = [true, false].map(|is_layered| Program::new(self, disk, name, is_layered));
+                let habits = [true, false].map(|is_layered| Habit::new(self, disk, name, is_layered));
                 for (at, pairs) in runs.iter_mut().enumerate() {
                     let mut done = [None, None];
                     for side in if round % 2 == 0 { [0, 1] } else { [1, 0] } {
-                        done[side] = Some(programs[side].run(at)?);
+                        done[side] = Some(habits[side].run(at)?);
                     }
                     pairs.iter_mut().zip(done).for_each(|(all, one)| all.extend(one));
                 }
-                programs.iter().try_for_each(Program::remove)?;
+                habits.iter().try_for_each(Habit::remove)?;
             }
         }
         let what = if self.options.whole { "whole habits" } else { "creation calls" };
@@ -168,8 +174,8 @@ fn microseconds(time: Duration) -> f64 {
     time.as_nanos() as f64 / 1e3
 }
 
-/// One program of a round, with its own files, its stash and the driver's disk cache.
-struct Program<'a> {
+/// One engine's runs of a round, with its own files, its stash and the driver's disk cache.
+struct Habit<'a> {
     suite: &'a Suite<'a>,
     engine: &'a str,
     environment: Environment<'a>,
@@ -180,13 +186,13 @@ struct Program<'a> {
     disk: Option<&'a Path>,
 }
 
-impl<'a> Program<'a> {
-    fn new(suite: &'a Suite<'_>, disk: Option<&'a Path>, engine: &'a str, is_layered: bool) -> Program<'a> {
+impl<'a> Habit<'a> {
+    fn new(suite: &'a Suite<'_>, disk: Option<&'a Path>, engine: &'a str, is_layered: bool) -> Habit<'a> {
         let is_whole = !suite.options.plain;
         let environment =
             Environment { background: is_whole, usual_order: is_whole, ..Environment::bare(suite.driver) };
         let [own, stash] = ["own", "stash"].map(|name| suite.runner.path(name));
-        Program { suite, engine, environment, is_layered, own, stash, disk }
+        Habit { suite, engine, environment, is_layered, own, stash, disk }
     }
 
     /// The run with that number in [`RUNS`].
@@ -194,13 +200,13 @@ impl<'a> Program<'a> {
         if number == 2 {
             self.remove_own()?;
         }
-        let Suite { runner, options, kind, .. } = *self.suite;
+        let Suite { runner, .. } = *self.suite;
         let empty = runner.path("cold-disk");
         let mut environment = self.environment.with_disk(self.disk.unwrap_or(&empty));
         if self.is_layered {
             environment = environment.with_stash(&self.stash);
         }
-        let done = runner.engine(&environment, self.engine, &self.own, kind, options.pipelines);
+        let done = runner.engine(&environment, self.engine, &self.own, self.suite.program());
         remove(&empty)?;
         done
     }

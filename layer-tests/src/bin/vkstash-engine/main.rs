@@ -21,13 +21,16 @@ struct Options {
     /// Kind of the pipelines.
     #[arg(long, value_enum, default_value_t = Kind::Compute)]
     kind: Kind,
+    /// Make each call so many times more, and time the last one.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    again: u32,
 }
 
 fn main() {
     let options = Options::parse();
     std::fs::create_dir_all(&options.folder).unwrap();
-    let Options { kind, count, .. } = options;
-    let program = Program { kind, count, feedback: false, described: false };
+    let Options { kind, count, again, .. } = options;
+    let program = Program { kind, count, feedback: false, described: false, again };
     let done = engines::run(&options.engine, &options.folder, program);
     println!("{}", serde_json::to_string(&done).unwrap());
 }
