@@ -55,6 +55,7 @@ mod refused;
 mod remote;
 mod reports;
 mod sameness;
+mod shader_objects;
 mod siblings;
 mod signals;
 mod states;

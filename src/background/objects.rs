@@ -9,12 +9,12 @@ use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
 
 use crate::state::dispatch::DeviceTable;
-use vkstash_model::recipe::{Code, PipelineLayout, Recipe, RenderPass, Sampler, SetLayout};
+use vkstash_model::recipe::{Code, PipelineLayout, Recipe, RenderPass, Sampler, SetLayout, Shaders};
 use vkstash_model::{check, key, payload};
 use vkstash_recipe::capture::render_pass::uses;
 use vkstash_recipe::capture::{LibraryTraits, SubpassUse};
 use vkstash_recipe::rebuild::render_pass::{Form, render_pass};
-use vkstash_recipe::rebuild::{self, Limits, RebuildError, Source, objects};
+use vkstash_recipe::rebuild::{self, Limits, RebuildError, Source, objects, shaders};
 use vkstash_store::base::util::lock;
 use vkstash_store::format::record::{Key, Kind};
 
@@ -85,6 +85,24 @@ pub struct RecipeObjects<'a> {
     libraries: &'a [LiveLibrary],
 }
 
+/// Everything that the shader objects of one recipe name. The set layouts are those of [`OwnObjects`].
+pub struct ShaderParts {
+    layout: Key,
+    sets: SmallVec<[vk::DescriptorSetLayout; 4]>,
+    ranges: SmallVec<[vk::PushConstantRange; 1]>,
+    codes: SmallVec<[(Key, Vec<u32>); 2]>,
+}
+
+impl shaders::Device for ShaderParts {
+    fn code(&self, identity: &Key) -> Option<&[u32]> {
+        self.codes.iter().find(|(known, _)| known == identity).map(|(_, code)| &code[..])
+    }
+
+    fn layout(&self, digest: &Key) -> Option<(&[vk::DescriptorSetLayout], &[vk::PushConstantRange])> {
+        (*digest == self.layout).then_some((&self.sets[..], &self.ranges[..]))
+    }
+}
+
 impl OwnObjects {
     /// Nothing is made yet. The commands are those of the next layer, or of the loader.
     pub fn new(device: vk::Device, table: DeviceTable, traits: DeviceTraits) -> OwnObjects {
@@ -144,6 +162,63 @@ impl OwnObjects {
             }
         }
         Ok(ready)
+    }
+
+    /// What the shader objects of a recipe are made of.
+    ///
+    /// # Safety
+    /// The device is alive.
+    pub unsafe fn prepare_shaders(
+        &self,
+        shaders: &Shaders<'_>,
+        read: ReadRecord<'_>,
+    ) -> Result<ShaderParts, ObjectError> {
+        let mut buffer = Vec::new();
+        let described = self.described(&shaders.layout, read, &mut buffer)?;
+        let ranges = described.push_constants.iter().map(|&(stages, offset, size)| vk::PushConstantRange {
+            stage_flags: vk::ShaderStageFlags::from_raw(stages),
+            offset,
+            size,
+        });
+        let mut parts = ShaderParts {
+            layout: shaders.layout,
+            sets: SmallVec::new(),
+            ranges: ranges.collect(),
+            codes: SmallVec::new(),
+        };
+        let mut known = self.made();
+        for set in &described.sets {
+            let made = match set {
+                // SAFETY: the device is alive.
+                Some(set) => unsafe { self.set_layout(&mut known, set) }?,
+                None => vk::DescriptorSetLayout::null(),
+            };
+            parts.sets.push(made);
+        }
+        for stage in &shaders.stages {
+            let Code::Module(identity) = &stage.code else { continue };
+            checked(Kind::Module, identity, read, &mut buffer)?;
+            let (_, words) = payload::module(&buffer).ok_or(ObjectError::Rebuild(RebuildError::Memory))?;
+            parts.codes.push((*identity, words));
+        }
+        Ok(parts)
+    }
+
+    /// The description of a layout.
+    fn described(
+        &self,
+        digest: &Key,
+        read: ReadRecord<'_>,
+        buffer: &mut Vec<u8>,
+    ) -> Result<PipelineLayout, ObjectError> {
+        checked(Kind::Layout, digest, read, buffer)?;
+        let no_record = ObjectError::NoRecord(Kind::Layout, *digest);
+        let described: PipelineLayout = key::decode(buffer).map_err(|_| no_record)?;
+        let samplers = |set: &SetLayout| set.bindings.iter().any(|b| !b.immutable_samplers.is_empty());
+        if !self.traits.immutable_samplers && described.sets.iter().flatten().any(samplers) {
+            return Err(ObjectError::ImmutableSamplers);
+        }
+        Ok(described)
     }
 
     /// Destroys everything: no pipeline is made with it any more.
@@ -215,13 +290,7 @@ impl OwnObjects {
         if let Some(layout) = known.layouts.get(digest) {
             return Ok(*layout);
         }
-        checked(Kind::Layout, digest, read, buffer)?;
-        let no_record = ObjectError::NoRecord(Kind::Layout, *digest);
-        let described: PipelineLayout = key::decode(buffer).map_err(|_| no_record)?;
-        let samplers = |set: &SetLayout| set.bindings.iter().any(|b| !b.immutable_samplers.is_empty());
-        if !self.traits.immutable_samplers && described.sets.iter().flatten().any(samplers) {
-            return Err(ObjectError::ImmutableSamplers);
-        }
+        let described = self.described(digest, read, buffer)?;
         let mut failed = None;
         let set = |set: &SetLayout| {
             // SAFETY: the device is alive while this layout is made (the caller's # Safety section).

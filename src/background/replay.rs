@@ -127,7 +127,13 @@ pub unsafe fn with_request<A: Replay>(
     work: A,
 ) -> Result<A::Output, NotMade> {
     let recipe: Recipe<'_> = key::decode(&stored_call.recipe).map_err(|_| NotMade::NoRecipe)?;
-    if matches!(recipe.pipeline, Pipeline::RayTracing(_)) && !device.policy.workers_make_ray_tracing {
+    let is_left = match recipe.pipeline {
+        Pipeline::RayTracing(_) => !device.policy.workers_make_ray_tracing,
+        // Made of its binary in less time than it takes to hand one over.
+        Pipeline::Shaders(_) => true,
+        Pipeline::Compute(_) | Pipeline::Graphics(_) => false,
+    };
+    if is_left {
         return Err(NotMade::NoWay);
     }
     let read = |kind: Kind, key: &Key, buffer: &mut Vec<u8>| stored_call.take(kind, key, buffer);

@@ -9,7 +9,7 @@ use ash::vk;
 
 use super::{
     binaries, caches, device, identifiers, instance, layouts, messengers, modules, names, physical,
-    pipelines, queues, ray_tracing, render_passes,
+    pipelines, queues, ray_tracing, render_passes, shaders,
 };
 use crate::api::functions::{self, VkstashFunction};
 use crate::guard::guard;
@@ -164,6 +164,8 @@ fn pipeline_command(name: &CStr) -> vk::PFN_vkVoidFunction {
         b"vkDestroyDeferredOperationKHR" => {
             erased!(ray_tracing::destroy_operation as vk::PFN_vkDestroyDeferredOperationKHR)
         }
+        b"vkCreateShadersEXT" => erased!(shaders::create as vk::PFN_vkCreateShadersEXT),
+        b"vkDestroyShaderEXT" => erased!(shaders::destroy as vk::PFN_vkDestroyShaderEXT),
         CREATE_BINARIES => erased!(binaries::create as pipeline_binary::PfnCreate),
         GET_PIPELINE_KEY => erased!(binaries::get_key as pipeline_binary::PfnGetKey),
         DESTROY_PIPELINE => erased!(pipelines::destroy as vk::PFN_vkDestroyPipeline),

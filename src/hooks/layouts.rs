@@ -4,14 +4,10 @@ use ash::vk;
 
 use crate::guard::guard;
 use crate::hooks::inert::pass;
-use crate::state::described::{Described, Encoded};
+use crate::state::described::{Described, Encoded, described};
 use crate::state::device::Device;
 use crate::state::live_devices;
-use crate::state::objects::Objects;
-use vkstash_model::counters::BypassReason;
-use vkstash_model::key;
 use vkstash_recipe::capture::objects;
-use vkstash_recipe::chain::Refusal;
 
 /// Defines the create and destroy hooks of one type of object.
 macro_rules! object_hooks {
@@ -137,28 +133,6 @@ unsafe fn set_layout(
 /// # Safety
 /// `info` is a valid VkPipelineLayoutCreateInfo.
 unsafe fn layout(device: &Device, info: &vk::PipelineLayoutCreateInfo<'_>) -> Described<Encoded> {
-    // SAFETY: `info` is valid: its arrays have setLayoutCount and pushConstantRangeCount elements.
-    let layout =
-        unsafe { objects::pipeline_layout(info, |set| described(&device.objects.set_layouts, set)) }?;
-    encoded(key::LAYOUT, &layout, Vec::new())
-}
-
-/// The description of a live object.
-fn described<T: Clone + Send + Sync + 'static>(
-    objects: &Objects<Described<T>>,
-    handle: impl vk::Handle,
-) -> Result<T, Refusal> {
-    let known = objects.read(handle, |object| object.clone());
-    known.unwrap_or(Err(Refusal::plain(BypassReason::UnknownObject)))
-}
-
-/// Encodes and hashes a description.
-pub(super) fn encoded(
-    tag: &[u8; 8],
-    description: &impl serde::Serialize,
-    subpasses: Vec<vkstash_recipe::capture::SubpassUse>,
-) -> Described<Encoded> {
-    let mut bytes = Vec::new();
-    key::encode(description, &mut bytes).map_err(|_| Refusal::plain(BypassReason::NotCacheable))?;
-    Ok(Encoded { digest: key::digest(tag, &bytes), bytes: bytes.into_boxed_slice(), subpasses })
+    // SAFETY: `info` is valid (the caller's contract).
+    unsafe { Encoded::of_layout(&device.objects.set_layouts, info) }
 }

@@ -10,6 +10,7 @@
 //! - [`modules`], [`layouts`], [`render_passes`] objects that recipes describe
 //! - [`caches`] the program's pipeline caches
 //! - [`pipelines`] the creation calls; [`ray_tracing`] those of ray tracing, and deferred operations
+//! - [`shaders`] shader objects
 //! - [`identifiers`] the two queries, where the layer answers them; [`binaries`] pipeline binaries of programs that
 //!   use such identifiers
 
@@ -29,3 +30,4 @@ mod pipelines;
 mod queues;
 mod ray_tracing;
 mod render_passes;
+mod shaders;

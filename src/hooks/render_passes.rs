@@ -2,7 +2,7 @@
 
 use ash::vk;
 
-use super::layouts::{encoded, object_hooks};
+use super::layouts::object_hooks;
 use crate::guard::guard;
 use crate::hooks::inert::pass;
 use crate::state::described::{Described, Encoded};
@@ -57,5 +57,5 @@ unsafe fn first_form(_device: &Device, info: &vk::RenderPassCreateInfo<'_>) -> D
 }
 
 fn encode(pass: &RenderPass) -> Described<Encoded> {
-    encoded(key::RENDER_PASS, pass, uses(pass))
+    Encoded::of(key::RENDER_PASS, pass, uses(pass))
 }

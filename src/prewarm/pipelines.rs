@@ -6,18 +6,20 @@ use std::time::{Duration, Instant};
 
 use ash::vk;
 use rustc_hash::FxBuildHasher;
+use smallvec::SmallVec;
 
 use super::program::Program;
 use crate::background::objects::{LiveLibrary, ObjectError};
 use crate::serve::create_info::{CreateInfo, Creation};
 use crate::state::stored::Stored;
 use vkstash_model::counters::Count;
-use vkstash_model::recipe::Recipe;
+use vkstash_model::recipe::{Pipeline, Recipe, Shaders};
 use vkstash_model::{check, key};
 use vkstash_recipe::capture::LibraryTraits;
 use vkstash_recipe::chain::Arena;
 use vkstash_recipe::rebuild::RebuildError;
 use vkstash_recipe::rebuild::pipeline::{Info, pipeline};
+use vkstash_recipe::rebuild::shaders;
 use vkstash_store::format::record::{Key, Kind};
 
 /// Libraries of libraries of libraries: deeper than any program nests them.
@@ -74,7 +76,9 @@ pub enum MakeError {
 
 /// What one call of the driver has created.
 struct Created {
+    /// NULL where it is shader objects.
     pipeline: vk::Pipeline,
+    shaders: SmallVec<[vk::ShaderEXT; 2]>,
     traits: LibraryTraits,
     /// [`Pipelines::served`] when that call began.
     before: (u64, u64),
@@ -126,8 +130,9 @@ impl Pipelines {
         if self.stored()?.device.read(Kind::Artifact, key, &mut old) && !again {
             return Ok(RecipeOutcome::There);
         }
-        let Created { pipeline, before: (served, _), .. } = self.create(key, false, DEEPEST)?;
+        let Created { pipeline, shaders, before: (served, _), .. } = self.create(key, false, DEEPEST)?;
         self.destroy(pipeline);
+        self.destroy_shaders(&shaders);
         let served_now = self.served().0;
         let stored = self.stored()?;
         if again && served_now > served {
@@ -150,8 +155,9 @@ impl Pipelines {
     pub fn check(&mut self, key: &Key) -> Result<bool, MakeError> {
         self.wait_for_the_stash()?;
         match self.create(key, true, DEEPEST) {
-            Ok(Created { pipeline, before: (served, confirmed), .. }) => {
+            Ok(Created { pipeline, shaders, before: (served, confirmed), .. }) => {
                 self.destroy(pipeline);
+                self.destroy_shaders(&shaders);
                 let (served_now, confirmed_now) = self.served();
                 let stored = self.stored()?;
                 if confirmed_now > confirmed && !stored.device.contains(Kind::Verified, key) {
@@ -168,7 +174,7 @@ impl Pipelines {
     /// How many were made of artifacts, and how many of them the driver has confirmed.
     fn served(&self) -> (u64, u64) {
         let counters = self.program.layer().counters();
-        let confirmed = counters.get(Count::Served);
+        let confirmed = counters.get(Count::Served) + counters.get(Count::ShadersServed);
         (confirmed + counters.get(Count::Offered), confirmed)
     }
 
@@ -180,6 +186,9 @@ impl Pipelines {
             return Err(MakeError::NoRecipe);
         }
         let recipe: Recipe<'_> = key::decode(&record).map_err(|_| MakeError::NoRecipe)?;
+        if let Pipeline::Shaders(shaders) = &recipe.pipeline {
+            return self.create_shaders(shaders);
+        }
         let mut libraries: Vec<LiveLibrary> = Vec::new();
         for library in recipe.pipeline.libraries() {
             let made = self.library(library, depth);
@@ -195,7 +204,44 @@ impl Pipelines {
         let before = self.served();
         // SAFETY: the create info is rebuilt of a program's, with live objects and libraries of this device.
         let (pipeline, traits) = unsafe { self.call(&info, forbid) }?;
-        Ok(Created { pipeline, traits, before })
+        Ok(Created { pipeline, shaders: SmallVec::new(), traits, before })
+    }
+
+    /// Shader objects, whose creation cannot be kept from compiling.
+    fn create_shaders(&self, recipe: &Shaders<'_>) -> Result<Created, MakeError> {
+        let stored = self.stored()?;
+        let read = |kind: Kind, key: &Key, buffer: &mut Vec<u8>| stored.portable.read(kind, key, buffer);
+        let Program { table, handle, objects, .. } = &self.program;
+        // SAFETY: the program's device is alive.
+        let parts = unsafe { objects.prepare_shaders(recipe, &read) }?;
+        let rebuilt = shaders::shaders(recipe, &parts)?;
+        let infos = rebuilt.info();
+        let before = self.served();
+        let mut made: SmallVec<[vk::ShaderEXT; 2]> = infos.iter().map(|_| vk::ShaderEXT::null()).collect();
+        let missing = MakeError::Driver(vk::Result::ERROR_EXTENSION_NOT_PRESENT);
+        let create = table.create_shaders.ok_or(missing)?;
+        // SAFETY: the create infos are rebuilt of a program's, with live set layouts of this device, and there is room
+        // for as many handles.
+        let result =
+            unsafe { create(*handle, infos.len() as u32, infos.as_ptr(), ptr::null(), made.as_mut_ptr()) };
+        if result != vk::Result::SUCCESS {
+            self.destroy_shaders(&made);
+            return Err(MakeError::Driver(result));
+        }
+        Ok(Created {
+            pipeline: vk::Pipeline::null(),
+            shaders: made,
+            traits: LibraryTraits::default(),
+            before,
+        })
+    }
+
+    fn destroy_shaders(&self, made: &[vk::ShaderEXT]) {
+        let Some(destroy) = self.program.table.destroy_shader else { return };
+        for &shader in made {
+            // SAFETY: NULL, or made on this device without an allocator, and used by nothing.
+            unsafe { destroy(self.program.handle, shader, ptr::null()) };
+        }
     }
 
     /// A library for links. What a link needs is made even where the link itself must not be compiled.

@@ -14,6 +14,7 @@
 //! - [`driver_hits`] what the driver had: left to background work, which records it
 //! - [`deferred`] ray tracing pipelines that the driver makes in a deferred operation
 //! - [`bypass`] what cannot be described; [`failed`] what the program gets where the layer itself has failed
+//! - [`shaders`] shader objects, of their binaries in the stash
 //! - [`complete_data`] the data of the program's caches, with their pending entries
 //! - [`modules`] SPIR-V from the stash for stages that are named by identifier only
 //! - [`emulated`] cache control on a driver that lacks it
@@ -49,5 +50,6 @@ pub mod program_cache;
 mod record;
 pub mod refuse;
 pub mod request;
+pub mod shaders;
 pub mod sources;
 mod stopwatch;

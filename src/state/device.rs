@@ -29,6 +29,7 @@ use super::pending::{DriverContents, NullCache, PendingKeys};
 use super::pipeline_class::PipelineClass;
 use super::policy::{self, CacheHabit, Policy};
 use super::process::{self, Session};
+use super::shader_code::ShaderCode;
 use super::stored::Stored;
 use super::switches::{self, CacheKinds};
 use super::width::Width;
@@ -38,7 +39,7 @@ use crate::log;
 use crate::stats::Counters;
 use vkstash_model::counters::Count;
 use vkstash_model::identifier::NativeIdentifier;
-use vkstash_model::payload::Failure;
+use vkstash_model::payload::{Failure, ShaderBinaries};
 use vkstash_model::recipe::SCHEMA;
 use vkstash_recipe::device_configuration::DeviceConfiguration;
 use vkstash_store::base::util::lock;
@@ -103,6 +104,8 @@ pub struct Device {
     // Declared before the session: the parts go first, then the session may close the stash.
     stored: OnceLock<Option<Stored>>,
     session: OnceLock<Arc<Session>>,
+    /// What live shader objects were made of.
+    pub shader_code: ShaderCode,
     /// Deferred operations under way.
     pub deferred: Operations,
     /// Workers stay away from this device: a driver call of one of them did not end within its time.
@@ -170,6 +173,9 @@ pub struct Decided {
     pub identifiers: IdentifierMode,
     /// Artifacts are made of pipeline binaries.
     pub binaries: bool,
+    /// The program may create shader objects, and everything that it has enabled is part of the device header: the
+    /// binaries that the driver takes.
+    pub shader_binaries: Option<ShaderBinaries>,
     /// The device as the program asked for it.
     pub configuration: DeviceConfiguration,
     /// A driver that is called from a thread of the layer's might call the program: the instance or the device was
@@ -226,6 +232,7 @@ impl Device {
             instance,
             stored: OnceLock::new(),
             session: OnceLock::new(),
+            shader_code: ShaderCode::default(),
             deferred: Operations::default(),
             is_closed_to_workers: AtomicBool::new(false),
             decided,
@@ -508,7 +515,20 @@ impl Device {
     /// Whether calls have to be understood: for recipes, or because the layer answers for what the driver lacks.
     pub fn describes(&self) -> bool {
         let answers = self.identifiers() == IdentifierMode::Emulated || self.emulates_cache_control();
-        self.keeps_artifacts() || (answers && !tls_destroyed()) || self.records_recipes_alone()
+        self.keeps_artifacts()
+            || (answers && !tls_destroyed())
+            || self.records_recipes_alone()
+            || self.kept_shaders().is_some()
+    }
+
+    /// The binaries of shader objects that the driver takes, where they are recorded and served.
+    pub fn kept_shaders(&self) -> Option<&ShaderBinaries> {
+        let commands = &self.table;
+        let keeps = !switches::is_off(CacheKinds::COMPILATIONS)
+            && !tls_destroyed()
+            && commands.get_shader_binary_data.is_some()
+            && commands.destroy_shader.is_some();
+        self.decided.shader_binaries.as_ref().filter(|_| keeps)
     }
 
     /// Whether a request by an emulated identifier that has no artifact is compiled from stored SPIR-V.

@@ -107,6 +107,9 @@ table! {
             c"vkGetDeferredOperationResultKHR",
         destroy_deferred_operation: vk::PFN_vkDestroyDeferredOperationKHR =
             c"vkDestroyDeferredOperationKHR",
+        create_shaders: vk::PFN_vkCreateShadersEXT = c"vkCreateShadersEXT",
+        destroy_shader: vk::PFN_vkDestroyShaderEXT = c"vkDestroyShaderEXT",
+        get_shader_binary_data: vk::PFN_vkGetShaderBinaryDataEXT = c"vkGetShaderBinaryDataEXT",
         create_ray_tracing_pipelines_nv: vk::PFN_vkCreateRayTracingPipelinesNV =
             c"vkCreateRayTracingPipelinesNV",
         get_shader_module_identifier: vk::PFN_vkGetShaderModuleIdentifierEXT =

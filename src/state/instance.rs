@@ -12,6 +12,7 @@ use crate::config::{Config, Identifiers};
 use crate::guard::guard;
 use crate::loader::{PhysicalDeviceProcAddr, dispatch_key};
 use crate::pipeline_binary;
+use vkstash_model::payload::ShaderBinaries;
 use vkstash_recipe::application::Application;
 use vkstash_store::base::util::lock;
 
@@ -342,6 +343,18 @@ impl Instance {
         // SAFETY: a live physical device, and a structure of an extension that it lists.
         unsafe { get(device, &mut chain) };
         of_binaries.internal_cache_control != 0
+    }
+
+    /// Which binaries of shader objects a physical device that lists the extension takes.
+    pub fn shader_binaries(&self, device: vk::PhysicalDevice) -> Option<ShaderBinaries> {
+        let get = self.get_properties2()?;
+        let mut of_shaders = vk::PhysicalDeviceShaderObjectPropertiesEXT::default();
+        let mut chain = vk::PhysicalDeviceProperties2::default().push_next(&mut of_shaders);
+        // SAFETY: a live physical device, and a structure of an extension that it lists.
+        unsafe { get(device, &mut chain) };
+        let uuid = of_shaders.shader_binary_uuid;
+        // A layer below may not have passed the structure on.
+        (uuid != [0; 16]).then_some(ShaderBinaries { uuid, version: of_shaders.shader_binary_version })
     }
 
     /// What a physical device lists without the layer. Costs about 100 us, once: the loader reads the manifests of

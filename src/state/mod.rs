@@ -13,7 +13,7 @@
 //! - [`estimates`] what asking the sources of pipelines has brought; [`driver_hits`] pipelines that the driver had,
 //!   which wait to be recorded
 //! - [`budget`] what may be kept for them
-//! - [`binaries`] VK_KHR_pipeline_binary on a live device
+//! - [`binaries`] VK_KHR_pipeline_binary on a live device; [`shader_code`] what its shader objects were made of
 //! - [`cache_data`] what a cache holds
 //! - [`deferred`] creation calls that the driver has not finished
 //! - [`pipeline_class`] the classes of pipelines that a driver's caches may hold or not; [`cache_data_probe`] which of
@@ -54,6 +54,7 @@ pub mod plan;
 pub mod policy;
 pub mod process;
 mod run_report;
+pub mod shader_code;
 pub mod stored;
 pub mod support;
 pub mod switches;

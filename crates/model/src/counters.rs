@@ -15,6 +15,8 @@ pub enum Class {
     Background,
     /// Shader modules.
     Module,
+    /// Shader objects.
+    Shader,
     /// Times.
     Time,
 }
@@ -189,6 +191,23 @@ counters! {
     /// Shader modules that were neither looked for nor recorded, because conversions were disabled.
     ModulesSwitchedOff => "modules_switched_off", Module, Count, "modules ignored",
         "of the shader modules: conversions were disabled (`vkstash cache`)";
+    /// Shader objects that the driver made of binaries of the stash.
+    ShadersServed => "shaders_served", Shader, Count, "shaders served", "shader objects from the stash, without compiling";
+    /// Of [`Count::ShadersServed`], those whose binaries another version of the driver had made.
+    ShadersOfOtherDriver => "shaders_of_other_driver", Shader, Count, "other driver's",
+        "of the shader objects served: recorded with another version of the driver";
+    /// Shader objects that the driver compiled, or had in its own caches.
+    ShadersCompiled => "shaders_compiled", Shader, Count, "shaders compiled",
+        "shader objects that the driver made of their code";
+    /// Of [`Count::ShadersCompiled`], those whose binaries were recorded.
+    ShadersRecorded => "shaders_recorded", Shader, Count, "shaders recorded",
+        "of the shader objects that the driver made of their code: recorded";
+    /// Shader objects whose recorded binaries the driver did not take.
+    ShadersNotTaken => "shaders_not_taken", Shader, Count, "shaders not taken",
+        "shader objects that were recorded, and refused by the driver";
+    /// Shader objects that the program made of binaries of its own, or that could not be described.
+    ShadersPassedOn => "shaders_passed_on", Shader, Count, "shaders passed on",
+        "shader objects that the driver got unchanged";
     /// Records that were not queued because the writer's queue was full.
     Dropped => "dropped", Trouble, Count, "dropped", "not recorded: too much at once";
     /// Creation calls, or create infos of one, in which the layer failed: the driver got them untouched, unless it had

@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use ash::vk;
+use smallvec::SmallVec;
 use vkstash_store::base::memory;
 
 /// Bytes of a module's record before its code.
@@ -234,9 +235,105 @@ pub fn parse_binaries(payload: &[u8]) -> Option<(Duration, Vec<(&[u8], &[u8])>)>
     Some((cost, listed))
 }
 
+/// Form of an artifact's payload: after the prefix stand the binaries of shader objects.
+const FORM_SHADERS: u8 = 3;
+
+/// What says which drivers take a shader binary: VkPhysicalDeviceShaderObjectPropertiesEXT.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShaderBinaries {
+    /// shaderBinaryUUID.
+    pub uuid: [u8; 16],
+    /// shaderBinaryVersion.
+    pub version: u32,
+}
+
+impl ShaderBinaries {
+    /// Whether a driver with these properties takes what one with `made` has made. The specification guarantees it.
+    pub fn take(&self, made: &ShaderBinaries) -> bool {
+        self.uuid == made.uuid && self.version >= made.version
+    }
+}
+
+/// An artifact's payload made of the binaries of shader objects, in the order of the recipe. None where there is no
+/// memory for it.
+pub fn shaders_payload(
+    cost: Duration,
+    refusals: u8,
+    made_by: &ShaderBinaries,
+    binaries: &[&[u8]],
+) -> Option<Vec<u8>> {
+    let most = binaries.iter().map(|binary| 4 + binary.len()).sum::<usize>();
+    let mut payload = memory::room(PREFIX + 20 + most)?;
+    payload.extend(prefix(cost, refusals));
+    payload[4] = FORM_SHADERS;
+    payload.extend(made_by.uuid);
+    payload.extend(made_by.version.to_le_bytes());
+    for binary in binaries {
+        payload.extend((binary.len() as u32).to_le_bytes());
+        payload.extend_from_slice(binary);
+    }
+    Some(payload)
+}
+
+/// What stands in a payload that [`shaders_payload`] made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredShaders<'a> {
+    /// Time that the driver needed to compile them.
+    pub cost: Duration,
+    /// Which drivers take them.
+    pub made_by: ShaderBinaries,
+    /// The binaries, in the order of the recipe.
+    pub binaries: SmallVec<[&'a [u8]; 2]>,
+}
+
+impl StoredShaders<'_> {
+    /// Reads a payload. None: it has another form, or its lengths do not fit.
+    pub fn parse(payload: &[u8]) -> Option<StoredShaders<'_>> {
+        let (head, rest) = payload.split_first_chunk::<PREFIX>()?;
+        if head[4] != FORM_SHADERS {
+            return None;
+        }
+        let (uuid, rest) = rest.split_first_chunk()?;
+        let (version, mut rest) = rest.split_first_chunk()?;
+        let made_by = ShaderBinaries { uuid: *uuid, version: u32::from_le_bytes(*version) };
+        let mut binaries = SmallVec::new();
+        while !rest.is_empty() {
+            let (length, behind) = rest.split_first_chunk()?;
+            let (binary, behind) = behind.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+            binaries.push(binary);
+            rest = behind;
+        }
+        Some(StoredShaders { cost: cost(&head[..4])?, made_by, binaries })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn shader_binaries_are_read_as_they_were_written_and_no_cut_one_is() {
+        let made_by = ShaderBinaries { uuid: [7; 16], version: 3 };
+        let binaries = [&[1; 5][..], &[], &[2; 40]];
+        let payload = shaders_payload(Duration::from_micros(9), 2, &made_by, &binaries).unwrap();
+        let stored = StoredShaders::parse(&payload).unwrap();
+        assert_eq!((stored.cost, stored.made_by), (Duration::from_micros(9), made_by));
+        assert!(stored.binaries.iter().copied().eq(binaries));
+        assert_eq!(refusals(&payload), 2);
+        assert_eq!((parse(&payload), parse_binaries(&payload)), (None, None));
+        for length in 0..payload.len() {
+            // A cut behind a whole binary gives fewer of them, which are not those of the recipe.
+            let cut = StoredShaders::parse(&payload[..length]);
+            assert!(cut.is_none_or(|cut| cut.binaries.len() < binaries.len()), "{length}");
+        }
+    }
+
+    #[test]
+    fn a_driver_takes_binaries_of_the_same_name_and_no_higher_version() {
+        let of = |byte, version| ShaderBinaries { uuid: [byte; 16], version };
+        assert!(of(1, 2).take(&of(1, 2)) && of(1, 3).take(&of(1, 2)));
+        assert!(!of(1, 1).take(&of(1, 2)) && !of(2, 3).take(&of(1, 2)));
+    }
 
     #[test]
     fn a_record_names_the_sibling_that_was_taken_or_none_and_a_name_of_another_length_is_unknown() {

@@ -97,6 +97,8 @@ pub enum Pipeline<'a> {
     Graphics(#[serde(borrow)] Graphics<'a>),
     /// VkRayTracingPipelineCreateInfoKHR.
     RayTracing(#[serde(borrow)] RayTracing<'a>),
+    /// VkShaderCreateInfoEXT: no pipeline, but made of the same parts.
+    Shaders(#[serde(borrow)] Shaders<'a>),
 }
 
 /// What a recipe names by digest: records of their own.
@@ -114,6 +116,7 @@ impl<'a> Pipeline<'a> {
         match self {
             Pipeline::Compute(compute) => Parts { layout: compute.layout, render_pass: None },
             Pipeline::RayTracing(tracing) => Parts { layout: tracing.layout, render_pass: None },
+            Pipeline::Shaders(shaders) => Parts { layout: Some(shaders.layout), render_pass: None },
             Pipeline::Graphics(graphics) => Parts {
                 layout: graphics.layout,
                 render_pass: match &graphics.target {
@@ -130,13 +133,14 @@ impl<'a> Pipeline<'a> {
             Pipeline::Compute(compute) => std::slice::from_ref(&compute.stage),
             Pipeline::Graphics(graphics) => &graphics.stages,
             Pipeline::RayTracing(tracing) => &tracing.stages,
+            Pipeline::Shaders(shaders) => &shaders.stages,
         }
     }
 
     /// Keys of the libraries that it links.
     pub fn libraries(&self) -> &[Key] {
         match self {
-            Pipeline::Compute(_) => &[],
+            Pipeline::Compute(_) | Pipeline::Shaders(_) => &[],
             Pipeline::Graphics(graphics) => &graphics.libraries,
             Pipeline::RayTracing(tracing) => &tracing.libraries,
         }
@@ -173,10 +177,23 @@ pub enum Code<'a> {
     },
 }
 
+/// A shader object, or those that are linked together, in the order of their stages.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, DeriveDeserialize)]
+pub struct Shaders<'a> {
+    /// The shaders. Their flags are VkShaderCreateFlagsEXT.
+    #[serde(borrow, with = "list")]
+    pub stages: SmallVec<[Stage<'a>; 2]>,
+    /// VkShaderCreateInfoEXT::nextStage of each.
+    #[serde(with = "list")]
+    pub next_stages: SmallVec<[u32; 2]>,
+    /// Digest of the [`PipelineLayout`] with the set layouts and push constants that all of them name.
+    pub layout: Key,
+}
+
 /// One shader stage.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, DeriveDeserialize)]
 pub struct Stage<'a> {
-    /// VkPipelineShaderStageCreateFlags.
+    /// VkPipelineShaderStageCreateFlags, or the flags of a shader object.
     pub flags: u32,
     /// VkShaderStageFlagBits.
     pub stage: u32,

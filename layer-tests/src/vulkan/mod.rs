@@ -2,6 +2,7 @@
 //!
 //! - [`spirv`] modules, [`shaders`] those of the rarer stages
 //! - [`binaries`] VK_KHR_pipeline_binary
+//! - [`shader_objects`] VK_EXT_shader_object
 //! - [`allocator`] allocation callbacks
 //! - [`core_features`] features by number
 //! - [`executables`] what a driver says about a pipeline's code
@@ -17,6 +18,7 @@ pub mod core_features;
 pub mod device;
 pub mod executables;
 pub mod features;
+pub mod shader_objects;
 pub mod shaders;
 pub mod spirv;
 

@@ -77,7 +77,7 @@ unsafe fn create(
         let handle = *device;
         let (next, emulates) = (link.next().get_device_proc_addr, made.emulates());
         let calls_back = instance.has_allocator || !allocator.is_null() || changes::calls_back(info);
-        let keep = || register(handle, link.next(), instance, info, made, calls_back);
+        let keep = || register(physical, handle, link.next(), instance, info, made, calls_back);
         // No other component keeps what the layer has promised in the driver's place.
         let pass_through = (!emulates).then_some(|| live_devices::insert(handle, Entry::Inert { next }));
         let undo = || destroy_below(next, handle, allocator);
@@ -193,8 +193,9 @@ unsafe fn make(
 }
 
 /// # Safety
-/// `handle` was just created through `link`.
+/// `handle` was just created through `link`, of `physical`.
 unsafe fn register(
+    physical: vk::PhysicalDevice,
     handle: vk::Device,
     link: &DeviceLink,
     instance: Arc<Instance>,
@@ -207,13 +208,16 @@ unsafe fn register(
     // SAFETY: `handle` was just created through `link`, so its vkGetDeviceProcAddr resolves its commands;
     // `info` is the valid create info of it.
     unsafe {
+        let configuration = DeviceConfiguration::read(info, &instance.application);
+        let has_shaders = wanted.hashed && configuration.enables(ash::ext::shader_object::NAME);
         let decided = Decided {
             cache_control: enabled.cache_control,
             identifiers: wanted.identifiers,
             // Only the user knows whether a layer below lets through what the program itself does not use: one that
             // wraps handles and does not know the extension gives the driver its own in the extension's structures.
             binaries: enabled.binaries && wanted.hashed && instance.config.binaries,
-            configuration: DeviceConfiguration::read(info, &instance.application),
+            shader_binaries: has_shaders.then(|| instance.shader_binaries(physical)).flatten(),
+            configuration,
             calls_back,
         };
         let table = DeviceTable::load(device_resolver(next, handle));

@@ -8,6 +8,7 @@
 //! - [`parsed`] the create options of a pipeline, and where its parts stand; [`flags`] which flags are hashed
 //! - [`stage`] shader stages; [`mappings`] their descriptor heap mappings
 //! - [`compute`], [`graphics`], [`ray_tracing`] pipelines, libraries and links
+//! - [`shaders`] shader objects
 
 pub mod compute;
 pub mod flags;
@@ -17,6 +18,7 @@ pub mod objects;
 pub mod parsed;
 pub mod ray_tracing;
 pub mod render_pass;
+pub mod shaders;
 pub mod stage;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test may panic")]

@@ -9,6 +9,7 @@
 //! nevertheless: no request of a program has its key.
 //!
 //! - [`pipeline`] pipelines of any kind: [`compute`], [`graphics`], [`ray_tracing`], libraries and links
+//! - [`shaders`] shader objects
 //! - [`objects`] colour conversions, samplers, descriptor set layouts, pipeline layouts
 //! - [`render_pass`] render passes, in the form that can express them
 //! - `stage` shader stages; `mappings` their descriptor heap mappings
@@ -25,6 +26,7 @@ pub mod objects;
 pub mod pipeline;
 pub mod ray_tracing;
 pub mod render_pass;
+pub mod shaders;
 mod stage;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test may panic")]
@@ -137,6 +139,9 @@ pub enum RebuildError {
     /// Parts that contradict each other.
     #[error("{0}")]
     Contradiction(&'static str),
+    /// The recipe is of shader objects.
+    #[error("it is of shader objects, and of no pipeline")]
+    NoPipeline,
     /// There is no memory for the create info.
     #[error("no memory")]
     Memory,

@@ -28,5 +28,6 @@ pub fn pipeline<'a>(recipe: &Recipe<'_>, device: &'a impl Device) -> Result<Info
             graphics(recipe, device).map(|(rebuilt, traits)| Info::Graphics(rebuilt, traits))
         }
         Pipeline::RayTracing(recipe) => ray_tracing(recipe, device).map(Info::RayTracing),
+        Pipeline::Shaders(_) => Err(RebuildError::NoPipeline),
     }
 }

@@ -140,7 +140,7 @@ pub fn stage<'a>(
     })
 }
 
-fn name(arena: &mut Arena, name: Bytes<'_>) -> Result<*const c_char, RebuildError> {
+pub fn name(arena: &mut Arena, name: Bytes<'_>) -> Result<*const c_char, RebuildError> {
     ensure(!name.0.contains(&0), "a zero inside the name of an entry point")?;
     // The list ends with one element more than the name has.
     let length = name.0.len() + 1;
@@ -149,7 +149,7 @@ fn name(arena: &mut Arena, name: Bytes<'_>) -> Result<*const c_char, RebuildErro
 }
 
 /// Values one after the other, each aligned to its size.
-fn specialization(
+pub fn specialization(
     arena: &mut Arena,
     constants: &[(u32, Bytes<'_>)],
 ) -> Result<*const vk::SpecializationInfo<'static>, RebuildError> {

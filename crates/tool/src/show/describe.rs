@@ -26,6 +26,19 @@ pub(crate) fn describe(portable: &Browser, recipe: &Recipe<'_>, out: &mut impl i
         }
         Pipeline::RayTracing(tracing) => ray_tracing(portable, tracing, out),
         Pipeline::Graphics(graphics) => self::graphics(portable, graphics, out),
+        Pipeline::Shaders(shaders) => {
+            for (shader, next) in shaders.stages.iter().zip(&shaders.next_stages) {
+                let flags = vk::ShaderCreateFlagsEXT::from_raw(shader.flags);
+                stage(out, &Stage { flags: 0, ..shader.clone() })?;
+                if !flags.is_empty() {
+                    writeln!(out, "  flags: {}", spoken(flags))?;
+                }
+                if *next != 0 {
+                    writeln!(out, "  before: {}", spoken(vk::ShaderStageFlags::from_raw(*next)))?;
+                }
+            }
+            objects::layout(portable, &shaders.layout, out)
+        }
     }
 }
 

@@ -125,6 +125,8 @@ pub(super) fn what(recipe: &Recipe<'_>) -> String {
         }
         Pipeline::Graphics(graphics) if words::is_library(graphics.flags) => "graphics library".to_owned(),
         Pipeline::Graphics(_) => "graphics".to_owned(),
+        Pipeline::Shaders(shaders) if shaders.stages.len() > 1 => "linked shader objects".to_owned(),
+        Pipeline::Shaders(_) => "shader object".to_owned(),
     };
     let links =
         if libraries > 0 { format!(", links {}", counted_libraries(libraries)) } else { String::new() };

@@ -11,10 +11,11 @@ use crate::term::time::{age, moment, span};
 use crate::units::{counted, plain, size};
 
 /// The classes of `-v`, with their titles.
-const OF_SOURCES: [(Class, &str); 4] = [
+const OF_SOURCES: [(Class, &str); 5] = [
     (Class::Source, "pipelines"),
     (Class::Miss, "not ready before the program asked"),
     (Class::Trouble, "trouble"),
+    (Class::Shader, "shader objects"),
     (Class::Time, "times"),
 ];
 

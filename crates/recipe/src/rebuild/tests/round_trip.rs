@@ -187,6 +187,7 @@ fn is_expected(recipe: &Recipe<'_>, error: RebuildError) -> bool {
             let wild = shaders.any(|&shader| shader >= stages && shader != vk::SHADER_UNUSED_KHR);
             wild && matches!(error, RebuildError::Contradiction(_))
         }
+        Pipeline::Shaders(_) => error == RebuildError::NoPipeline,
     }
 }
 

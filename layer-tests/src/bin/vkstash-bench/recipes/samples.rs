@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use vkstash_model::key;
-use vkstash_model::recipe::{Code, Pipeline, Recipe};
+use vkstash_model::recipe::{Code, Recipe};
 use vkstash_store::format::app_name::AppName;
 use vkstash_store::format::record::{Key, Kind};
 use vkstash_store::stash::open::Stash;
@@ -82,14 +82,9 @@ pub(super) fn digests(payload: &[u8]) -> Vec<Key> {
     let Ok(recipe) = key::decode::<Recipe<'_>>(payload) else { return Vec::new() };
     let pipeline = &recipe.pipeline;
     let parts = pipeline.parts();
-    let libraries: &[Key] = match pipeline {
-        Pipeline::Compute(_) => &[],
-        Pipeline::Graphics(graphics) => &graphics.libraries,
-        Pipeline::RayTracing(tracing) => &tracing.libraries,
-    };
     let modules = pipeline.stages().iter().filter_map(|stage| match stage.code {
         Code::Module(identity) => Some(identity),
         Code::Native { identifier, .. } => identifier.0.try_into().ok(),
     });
-    modules.chain(libraries.iter().copied()).chain(parts.layout).chain(parts.render_pass).collect()
+    modules.chain(pipeline.libraries().iter().copied()).chain(parts.layout).chain(parts.render_pass).collect()
 }

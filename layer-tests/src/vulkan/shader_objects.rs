@@ -1,0 +1,155 @@
+//! VK_EXT_shader_object for tests: objects made of SPIR-V or of binaries, alone or linked.
+
+use std::ffi::c_void;
+use std::ptr;
+
+use ash::vk::Handle as _;
+use ash::{ext, vk};
+
+use super::{Device, DeviceOptions};
+
+/// Written to every handle before a call, which must overwrite it.
+const UNWRITTEN: u64 = 0xdead_beef_dead_beef;
+
+/// A device that may create them.
+pub fn device_options() -> DeviceOptions {
+    DeviceOptions {
+        dynamic_rendering: true,
+        extensions: vec![ext::shader_object::NAME],
+        switches: vec![(vk::StructureType::PHYSICAL_DEVICE_SHADER_OBJECT_FEATURES_EXT, vec![true])],
+        ..DeviceOptions::default()
+    }
+}
+
+/// One shader as a program asks for it.
+#[derive(Clone, Debug)]
+pub struct Shader {
+    /// Its stage.
+    pub stage: vk::ShaderStageFlags,
+    /// The stages that may follow.
+    pub next: vk::ShaderStageFlags,
+    /// Linked to the others of the call that are.
+    pub linked: bool,
+    /// SPIR-V, or a binary.
+    pub code: Code,
+    /// The value of specialization constant 0.
+    pub constant: Option<u32>,
+}
+
+/// The code of a shader.
+#[derive(Clone, Debug)]
+pub enum Code {
+    /// SPIR-V.
+    Spirv(Vec<u32>),
+    /// What the driver has given out, at an address that it takes.
+    Binary(Binary),
+}
+
+/// A driver's binary.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Binary {
+    words: Vec<u128>,
+    length: usize,
+}
+
+impl Binary {
+    /// Its bytes.
+    pub fn bytes(&self) -> Vec<u8> {
+        let all: Vec<u8> = self.words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        all[..self.length].to_vec()
+    }
+}
+
+impl Shader {
+    fn info<'a>(
+        &'a self,
+        sets: &'a [vk::DescriptorSetLayout],
+        special: &'a vk::SpecializationInfo<'a>,
+    ) -> vk::ShaderCreateInfoEXT<'a> {
+        let flags = match self.linked {
+            true => vk::ShaderCreateFlagsEXT::LINK_STAGE,
+            false => vk::ShaderCreateFlagsEXT::empty(),
+        };
+        let (code_type, code_size, p_code) = match &self.code {
+            Code::Spirv(words) => (vk::ShaderCodeTypeEXT::SPIRV, 4 * words.len(), words.as_ptr().cast()),
+            Code::Binary(binary) => {
+                (vk::ShaderCodeTypeEXT::BINARY, binary.length, binary.words.as_ptr().cast::<c_void>())
+            }
+        };
+        let info = vk::ShaderCreateInfoEXT {
+            flags,
+            stage: self.stage,
+            next_stage: self.next,
+            code_type,
+            code_size,
+            p_code,
+            ..Default::default()
+        };
+        let info = info.name(c"main").set_layouts(sets);
+        if self.constant.is_some() { info.specialization_info(special) } else { info }
+    }
+}
+
+/// vkCreateShadersEXT with every result as the driver gave it.
+///
+/// # Safety
+/// The set layouts are live ones of this device, which enables the extension.
+pub unsafe fn create(
+    device: &Device,
+    sets: &[vk::DescriptorSetLayout],
+    shaders: &[Shader],
+) -> (vk::Result, Vec<vk::ShaderEXT>) {
+    let commands = ext::shader_object::Device::new(&device.instance.raw, &device.raw);
+    let entry = [vk::SpecializationMapEntry { constant_id: 0, offset: 0, size: 4 }];
+    let values: Vec<[u8; 4]> = shaders.iter().map(|s| s.constant.unwrap_or(0).to_ne_bytes()).collect();
+    let special: Vec<_> = values
+        .iter()
+        .map(|value| vk::SpecializationInfo::default().map_entries(&entry).data(value))
+        .collect();
+    let infos: Vec<_> = shaders.iter().zip(&special).map(|(s, special)| s.info(sets, special)).collect();
+    let mut made = vec![vk::ShaderEXT::from_raw(UNWRITTEN); shaders.len()];
+    // SAFETY: valid create infos, and room for as many handles.
+    let result = unsafe {
+        (commands.fp().create_shaders_ext)(
+            device.raw.handle(),
+            infos.len() as u32,
+            infos.as_ptr(),
+            ptr::null(),
+            made.as_mut_ptr(),
+        )
+    };
+    assert!(
+        made.iter().all(|shader| *shader != vk::ShaderEXT::from_raw(UNWRITTEN)),
+        "a handle is not written"
+    );
+    (result, made)
+}
+
+/// A shader's binary.
+///
+/// # Safety
+/// A live shader of this device.
+pub unsafe fn binary(device: &Device, shader: vk::ShaderEXT) -> Binary {
+    let commands = ext::shader_object::Device::new(&device.instance.raw, &device.raw);
+    let (get, device) = (commands.fp().get_shader_binary_data_ext, device.raw.handle());
+    let mut length = 0;
+    // SAFETY: a live shader; NULL asks for the length, and then there is room for as much.
+    unsafe {
+        assert_eq!(get(device, shader, &mut length, ptr::null_mut()), vk::Result::SUCCESS);
+        let mut words = vec![0_u128; length.div_ceil(16)];
+        assert_eq!(get(device, shader, &mut length, words.as_mut_ptr().cast()), vk::Result::SUCCESS);
+        Binary { words, length }
+    }
+}
+
+/// Destroys shaders.
+///
+/// # Safety
+/// Shaders of this device that nothing uses any more.
+pub unsafe fn destroy(device: &Device, shaders: &[vk::ShaderEXT]) {
+    let commands = ext::shader_object::Device::new(&device.instance.raw, &device.raw);
+    for &shader in shaders {
+        // SAFETY: the caller's contract.
+        unsafe { commands.destroy_shader(shader, None) };
+    }
+}

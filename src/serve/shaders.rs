@@ -1,0 +1,335 @@
+//! Shader objects (VK_EXT_shader_object): made of their binaries in the stash, or else by the driver, which then gives
+//! out their binaries.
+//!
+//! Linked shaders are one record, and are served together or not at all. Binaries that do not fit must be refused by
+//! the driver (VK_INCOMPATIBLE_SHADER_BINARY_EXT), which never compiles them.
+
+use std::time::{Duration, Instant};
+
+use ash::vk::{self, Handle};
+use smallvec::SmallVec;
+
+use super::bypass::count_bypassed;
+use crate::live::call::Call;
+use crate::state::described::Encoded;
+use crate::state::device::Device;
+use crate::state::shader_code::Binaries;
+use vkstash_model::counters::{BypassReason, Count};
+use vkstash_model::key;
+use vkstash_model::live::Activity;
+use vkstash_model::payload::{self, ShaderBinaries, StoredShaders, module_record};
+use vkstash_recipe::capture::{InlineModules, shaders as capture};
+use vkstash_recipe::chain::Refusal;
+use vkstash_store::base::{memory, sort};
+use vkstash_store::format::record::{Key, Kind};
+use vkstash_store::part::admission::Admission;
+
+type Info<'a> = vk::ShaderCreateInfoEXT<'a>;
+
+/// The places of shaders in a call that belong together: one, or those that are linked, in the order of their stages.
+type Unit = SmallVec<[usize; 2]>;
+
+/// Shaders that the driver has to make, and that are recorded then.
+struct Missing<'a> {
+    unit: Unit,
+    described: Described<'a>,
+    /// How often the driver has refused what was recorded of them.
+    refusals: u8,
+}
+
+/// Shaders that the driver has made of their code.
+pub struct Made<'a> {
+    /// Which drivers take their binaries.
+    takes: &'a ShaderBinaries,
+    units: Vec<(SmallVec<[vk::ShaderEXT; 2]>, Described<'a>, u8)>,
+    /// What the driver needed for one shader.
+    cost: Duration,
+}
+
+/// What is known of a unit.
+struct Described<'a> {
+    key: Key,
+    recipe: Vec<u8>,
+    layout: Encoded,
+    /// The code of each shader, and its identity.
+    codes: SmallVec<[(&'a [u8], Key); 2]>,
+}
+
+/// Shaders that were made of the stash's binaries: destroyed, unless the program gets them.
+struct Served<'a> {
+    device: &'a Device,
+    allocator: *const vk::AllocationCallbacks<'a>,
+    handles: SmallVec<[(usize, vk::ShaderEXT); 4]>,
+}
+
+impl Drop for Served<'_> {
+    fn drop(&mut self) {
+        let handles = self.handles.iter().map(|(_, shader)| *shader);
+        // SAFETY: the shaders were made with this allocator, and nobody else has had their handles.
+        unsafe { destroy(self.device, self.allocator, handles) };
+    }
+}
+
+/// # Safety
+/// The shaders are NULL or of this device, were made with this allocator, and nobody else uses them.
+unsafe fn destroy(
+    device: &Device,
+    allocator: *const vk::AllocationCallbacks<'_>,
+    shaders: impl Iterator<Item = vk::ShaderEXT>,
+) {
+    let Some(destroy) = device.table.destroy_shader else { return };
+    for shader in shaders.filter(|shader| !shader.is_null()) {
+        let _code = device.shader_code.forget(shader);
+        // SAFETY: a live shader that nobody else uses, with the allocator of its creation.
+        unsafe { destroy(device.handle, shader, allocator) };
+    }
+}
+
+/// Makes the shaders of a call. Also returns what [`record`] takes.
+///
+/// # Safety
+/// The arguments are those of vkCreateShadersEXT; the create infos stay valid for `'a`. `next` is the next layer's
+/// command.
+pub unsafe fn create<'a>(
+    device: &'a Device,
+    takes: &'a ShaderBinaries,
+    next: vk::PFN_vkCreateShadersEXT,
+    count: u32,
+    infos: *const Info<'a>,
+    allocator: *const vk::AllocationCallbacks<'a>,
+    shaders: *mut vk::ShaderEXT,
+) -> (vk::Result, Made<'a>) {
+    // SAFETY: `count` valid create infos, which is not 0 (VUID-vkCreateShadersEXT-createInfoCount-arraylength).
+    let given = unsafe { std::slice::from_raw_parts(infos, count as usize) };
+    let mut served = Served { device, allocator, handles: SmallVec::new() };
+    let mut missing: SmallVec<[Missing<'a>; 2]> = SmallVec::new();
+    let live = Call::begin(Instant::now(), Activity::Stash, vk::ShaderStageFlags::empty());
+    for unit in units(given) {
+        let shaders: SmallVec<[&Info<'a>; 2]> = unit.iter().map(|&place| &given[place]).collect();
+        // SAFETY: valid create infos of shaders of SPIR-V.
+        match unsafe { Described::of(device, &shaders) } {
+            Err(refusal) => count_bypassed(device, refusal),
+            // SAFETY: the same create infos, and the program's allocator.
+            Ok(described) => match unsafe { offer(device, takes, &described, &shaders, allocator) } {
+                Ok(handles) => served.handles.extend(unit.into_iter().zip(handles)),
+                Err(refusals) => missing.push(Missing { unit, described, refusals }),
+            },
+        }
+    }
+    live.goes_on(Activity::Compile);
+    let left: SmallVec<[usize; 2]> =
+        (0..given.len()).filter(|place| served.handles.iter().all(|(served, _)| served != place)).collect();
+    let began = Instant::now();
+    // SAFETY: the arguments of the command, or copies of the create infos that are left with as many handles.
+    let result = unsafe {
+        if left.len() == given.len() {
+            next(device.handle, count, infos, allocator, shaders)
+        } else if left.is_empty() {
+            vk::Result::SUCCESS
+        } else {
+            let infos: SmallVec<[Info<'a>; 2]> = left.iter().map(|&place| given[place]).collect();
+            let mut made: SmallVec<[vk::ShaderEXT; 2]> = left.iter().map(|_| vk::ShaderEXT::null()).collect();
+            let result = next(device.handle, left.len() as u32, infos.as_ptr(), allocator, made.as_mut_ptr());
+            left.iter().zip(made).for_each(|(&place, made)| *shaders.add(place) = made);
+            result
+        }
+    };
+    let cost = began.elapsed() / u32::try_from(left.len().max(1)).unwrap_or(u32::MAX);
+    for (place, shader) in std::mem::take(&mut served.handles) {
+        // SAFETY: the place of one of the `count` shaders.
+        unsafe { *shaders.add(place) = shader };
+    }
+    let mut made = Made { takes, units: Vec::new(), cost };
+    if result == vk::Result::SUCCESS {
+        let described = missing.iter().map(|missing| missing.unit.len() as u64).sum::<u64>();
+        device.counters().add(Count::ShadersCompiled, described);
+        device.counters().add(Count::ShadersPassedOn, left.len() as u64 - described);
+        for Missing { unit, described, refusals } in missing {
+            // SAFETY: the driver has written a handle to each place.
+            let handles = unit.iter().map(|&place| unsafe { *shaders.add(place) }).collect();
+            made.units.push((handles, described, refusals));
+        }
+    }
+    (result, made)
+}
+
+/// The shaders of SPIR-V of a call. What the program has made of binaries of its own is in none.
+fn units(infos: &[Info<'_>]) -> SmallVec<[Unit; 2]> {
+    let is_linked = |info: &Info<'_>| info.flags.contains(vk::ShaderCreateFlagsEXT::LINK_STAGE);
+    let mut linked = Unit::new();
+    let mut units = SmallVec::new();
+    for (place, info) in infos.iter().enumerate() {
+        match info.code_type {
+            vk::ShaderCodeTypeEXT::SPIRV if is_linked(info) => linked.push(place),
+            vk::ShaderCodeTypeEXT::SPIRV => units.push(Unit::from_slice(&[place])),
+            _ => {}
+        }
+    }
+    if !linked.is_empty() {
+        sort::by_key(&mut linked, |&place| infos[place].stage.as_raw());
+        units.push(linked);
+    }
+    units
+}
+
+impl<'a> Described<'a> {
+    /// # Safety
+    /// Valid create infos of shaders of SPIR-V, of which there is at least one.
+    unsafe fn of(device: &Device, infos: &[&'a Info<'a>]) -> Result<Described<'a>, Refusal> {
+        let layout = |info: &Info<'a>| {
+            let info = capture::layout(info);
+            // SAFETY: the arrays of a valid create info.
+            unsafe { Encoded::of_layout(&device.objects.set_layouts, &info) }
+        };
+        let (first, others) = infos.split_first().ok_or(Refusal::plain(BypassReason::WrongStructure))?;
+        let common = layout(first)?;
+        for other in others {
+            if layout(other)?.digest != common.digest {
+                return Err(Refusal::plain(BypassReason::NotCacheable));
+            }
+        }
+        let (mut inline, mut recipe) = (InlineModules::new(), Vec::new());
+        // SAFETY: valid create infos of shaders of SPIR-V, which live for `'a`.
+        let described = unsafe { capture::shaders(infos, common.digest, device, &mut inline) }?;
+        key::encode(&described, &mut recipe).map_err(|_| Refusal::plain(BypassReason::NotCacheable))?;
+        let key = key::digest(key::RECIPE, &recipe);
+        // SAFETY: pCode has codeSize bytes in each of them.
+        let codes = infos.iter().map(|info| unsafe { capture::code(info) }).zip(inline).collect();
+        Ok(Described { key, recipe, layout: common, codes })
+    }
+}
+
+/// Has the driver make the shaders of what the stash has. Otherwise: how often the driver has refused that.
+///
+/// # Safety
+/// The create infos are valid and those that were described, and `allocator` is the program's.
+unsafe fn offer(
+    device: &Device,
+    takes: &ShaderBinaries,
+    described: &Described<'_>,
+    infos: &[&Info<'_>],
+    allocator: *const vk::AllocationCallbacks<'_>,
+) -> Result<SmallVec<[vk::ShaderEXT; 2]>, u8> {
+    let (Some(stored), Some(create)) = (device.stored(), device.table.create_shaders) else { return Err(0) };
+    let mut buffer = Vec::new();
+    if !stored.device.read(Kind::Artifact, &described.key, &mut buffer) {
+        return Err(0);
+    }
+    let refusals = payload::refusals(&buffer);
+    let found = StoredShaders::parse(&buffer)
+        .filter(|found| found.binaries.len() == infos.len() && takes.take(&found.made_by));
+    let Some(found) = found.filter(|_| refusals < payload::REFUSALS_LIMIT) else { return Err(refusals) };
+    let copied = Binaries::copy(&found.binaries).filter(|copied| device.shader_code.has_room(copied));
+    let Some(binaries) = copied else { return Err(refusals) };
+    let admission = stored.device.admit(&described.key);
+    match admission {
+        Admission::Granted(_) => {}
+        Admission::NotYet => {
+            device.count(Count::NotReady);
+            return Err(refusals);
+        }
+        Admission::Quarantined => {
+            device.count(Count::Quarantined);
+            return Err(payload::REFUSALS_LIMIT);
+        }
+    }
+    let offered: SmallVec<[Info<'_>; 2]> = infos
+        .iter()
+        .zip(binaries.each())
+        .map(|(info, (p_code, code_size))| Info {
+            code_type: vk::ShaderCodeTypeEXT::BINARY,
+            p_code,
+            code_size,
+            ..**info
+        })
+        .collect();
+    let mut made: SmallVec<[vk::ShaderEXT; 2]> = infos.iter().map(|_| vk::ShaderEXT::null()).collect();
+    // SAFETY: the program's create infos, with the binaries that such a driver has given out for just these
+    // (VUID-VkShaderCreateInfoEXT-pCode-08492 for their alignment), and room for as many handles.
+    let result = unsafe {
+        create(device.handle, offered.len() as u32, offered.as_ptr(), allocator, made.as_mut_ptr())
+    };
+    drop(admission);
+    if result == vk::Result::SUCCESS && made.iter().all(|shader| !shader.is_null()) {
+        stored.stash.note_taken(&stored.device, &described.key);
+        device.counters().add(Count::ShadersServed, made.len() as u64);
+        device.shader_code.keep(&made, binaries);
+        return Ok(made);
+    }
+    // SAFETY: what was made in part, which nobody has seen.
+    unsafe { destroy(device, allocator, made.into_iter()) };
+    if result != vk::Result::INCOMPATIBLE_SHADER_BINARY_EXT {
+        // No error of the program's call, which the driver gets now.
+        return Err(refusals);
+    }
+    device.counters().add(Count::ShadersNotTaken, infos.len() as u64);
+    Err(refusals + 1)
+}
+
+/// Records the binaries of shaders that the driver has made, and whatever of their recipes is missing.
+///
+/// # Safety
+/// The shaders are alive, and no other thread destroys them meanwhile.
+pub unsafe fn record(device: &Device, made: Made<'_>) {
+    let Some(stored) = device.stored() else { return };
+    for (shaders, described, refusals) in made.units {
+        if refusals >= payload::REFUSALS_LIMIT {
+            continue;
+        }
+        // SAFETY: live shaders of this device.
+        let binaries = shaders.iter().map(|shader| unsafe { binary(device, *shader) });
+        let Some(binaries) = binaries.collect::<Option<SmallVec<[Binary; 2]>>>() else { continue };
+        let binaries: SmallVec<[&[u8]; 2]> = binaries.iter().map(Binary::bytes).collect();
+        let cost = made.cost * shaders.len() as u32;
+        let Some(payload) = payload::shaders_payload(cost, refusals, made.takes, &binaries) else { continue };
+        if !stored.device.put(Kind::Artifact, &described.key, payload.into_boxed_slice()) {
+            device.count(Count::Dropped);
+            continue;
+        }
+        for (code, identity) in &described.codes {
+            if !stored.has_module(identity) {
+                let record = module_record(vk::ShaderModuleCreateFlags::empty(), code);
+                stored.put_module(device.counters(), identity, record);
+            }
+        }
+        let Encoded { digest, bytes, .. } = &described.layout;
+        if !stored.portable.has(Kind::Layout, digest, bytes) {
+            stored.put(device.counters(), Kind::Layout, digest, bytes);
+        }
+        if !stored.portable.has(Kind::Recipe, &described.key, &described.recipe) {
+            stored.put(device.counters(), Kind::Recipe, &described.key, &described.recipe);
+        }
+        stored.stash.note_use(Kind::Artifact, &described.key);
+        device.counters().add(Count::ShadersRecorded, shaders.len() as u64);
+    }
+}
+
+/// The binary of a shader, where the driver may write it (VUID-vkGetShaderBinaryDataEXT-None-08499: at an address that is
+/// a multiple of 16), and its length.
+struct Binary(Vec<u128>, usize);
+
+impl Binary {
+    fn bytes(&self) -> &[u8] {
+        // SAFETY: the words are initialized, and there are at least so many bytes of them.
+        unsafe { std::slice::from_raw_parts(self.0.as_ptr().cast(), self.1) }
+    }
+}
+
+/// The binary of a shader. None: the driver does not give it.
+///
+/// # Safety
+/// A live shader of this device.
+unsafe fn binary(device: &Device, shader: vk::ShaderEXT) -> Option<Binary> {
+    let get = device.table.get_shader_binary_data?;
+    let mut size = 0;
+    // SAFETY: a live shader; NULL asks for the size.
+    let asked = unsafe { get(device.handle, shader, &mut size, std::ptr::null_mut()) };
+    let mut data: Vec<u128> = Vec::new();
+    if asked != vk::Result::SUCCESS || size == 0 || !memory::lengthen(&mut data, size.div_ceil(16)) {
+        return None;
+    }
+    let room = size;
+    // SAFETY: a live shader, and room for as many bytes.
+    let result = unsafe { get(device.handle, shader, &mut size, data.as_mut_ptr().cast()) };
+    (result == vk::Result::SUCCESS && size > 0).then_some(Binary(data, size.min(room)))
+}
