@@ -49,6 +49,12 @@ use ash::vk;
 
 pub use loader::NegotiateLayerInterface;
 
+/// The plan of background work, for the replay of recorded orders by `vkstash-bench predict`.
+pub mod planned {
+    pub use crate::background::order::{Noted, Order, in_order};
+    pub use crate::state::plan::Plan;
+}
+
 /// The one symbol that the Vulkan loader looks up in a layer library (loader interface 2).
 ///
 /// # Safety

@@ -19,7 +19,7 @@ pub mod make;
 pub mod memory;
 pub mod mode;
 pub mod objects;
-mod order;
+pub mod order;
 pub mod park;
 mod pauses;
 pub mod pool;

@@ -8,10 +8,13 @@ use vkstash_store::format::record::{FORGOTTEN, Key, Kind, UseRecord};
 
 /// One use of a pipeline that a run has noted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Noted {
-    unix_ms: u64,
-    sequence: u32,
-    key: Key,
+pub struct Noted {
+    /// The time of the use.
+    pub unix_ms: u64,
+    /// The place among the first uses of that run, from 0.
+    pub sequence: u32,
+    /// The pipeline.
+    pub key: Key,
 }
 
 /// The order.
@@ -42,7 +45,7 @@ pub fn of(stored: &Stored) -> Option<Order> {
 /// A run counts its uses from 0 on, so a smaller number than before begins another one. Runs of two processes at the
 /// same time look like many short ones: then the order is that of their times. `is_used_now`: by this process, whose
 /// uses are not those of an earlier run.
-fn in_order(mut noted: Vec<Noted>, is_used_now: impl Fn(&Key) -> bool) -> Order {
+pub fn in_order(mut noted: Vec<Noted>, is_used_now: impl Fn(&Key) -> bool) -> Order {
     sort::sort(&mut noted);
     let mut order = Order::default();
     let mut is_known = false;

@@ -2,4 +2,5 @@
 
 pub mod data;
 pub mod numbers;
+pub mod predict;
 pub mod report;

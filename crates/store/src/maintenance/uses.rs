@@ -3,10 +3,29 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::base::keyed::Keyed;
+use crate::base::timer::never;
 use crate::bounds::LastUse;
 use crate::format::record::{Key, Kind, UseRecord};
 use crate::maintenance::contents::{Live, PartContents};
 use crate::maintenance::survey::ApplicationFolder;
+use crate::segment::name;
+
+/// All uses in a portable part, with their runs: those that a later run has superseded are there until their segment is
+/// merged.
+pub(crate) fn recorded(application: &ApplicationFolder) -> Vec<(Key, UseRecord)> {
+    let mut uses = Vec::new();
+    let contents = application.portable().and_then(|part| PartContents::of(part, &never));
+    for contents in contents.iter() {
+        contents.for_each_recorded(Kind::Use, |segment, key, payload| {
+            let Some(mut record) = UseRecord::decode(payload) else { return };
+            if record.run == 0 {
+                record.run = name::age_of(segment.name());
+            }
+            uses.push((*key, record));
+        });
+    }
+    uses
+}
 
 /// The newest use of each key.
 #[derive(Default)]

@@ -14,9 +14,10 @@ use crate::disk::folder::Folder;
 use crate::format::app_name::AppName;
 use crate::format::device::DeviceHeader;
 use crate::format::file::{FileHeader, PartIdentity};
-use crate::format::record::{Key, Kind};
+use crate::format::record::{Key, Kind, UseRecord};
 use crate::format::refusal::{OpenError, Refusal};
 use crate::maintenance::survey::ApplicationFolder;
+use crate::maintenance::uses;
 use crate::maintenance::uses::Uses;
 use crate::reports::totals;
 use crate::reports::totals::Totals;
@@ -113,10 +114,19 @@ pub fn parts_of(root: &Path, application: &str) -> Result<Vec<PartInfo>, OpenErr
 
 /// The newest use of each key that the application notes. Empty if nothing can be read.
 pub fn last_uses(root: &Path, application: &str) -> HashMap<Key, LastUse> {
-    let folder = Folder::root(root, false).ok();
-    let folder =
-        folder.and_then(|root| ApplicationFolder::of(&root, application.to_owned(), &Default::default()));
+    let folder = folder_of(root, application);
     folder.map(|folder| Uses::of(&folder, &|| false).into_map().into_iter().collect()).unwrap_or_default()
+}
+
+/// Every use that the application's segments still have, with its run: those that a later run has superseded are there
+/// until their segment is merged. In no order; empty if nothing can be read.
+pub fn recorded_uses(root: &Path, application: &str) -> Vec<(Key, UseRecord)> {
+    folder_of(root, application).map(|folder| uses::recorded(&folder)).unwrap_or_default()
+}
+
+fn folder_of(root: &Path, application: &str) -> Option<ApplicationFolder> {
+    let root = Folder::root(root, false).ok()?;
+    ApplicationFolder::of(&root, application.to_owned(), &Default::default())
 }
 
 /// Why programs of this user would not look into a base, or into something in it: the first reason, in words. None:

@@ -25,6 +25,7 @@ mod modules;
 mod nvidia;
 mod options;
 mod parked;
+mod predict;
 mod process;
 mod programs;
 mod progress;
@@ -79,6 +80,10 @@ fn run(options: &Options) -> Result<(), Failure> {
             print(common, &lookups::run(&lookups.segments, lookups.applications, rounds(25))?)
         }
         Command::Siblings(siblings) => siblings::run(siblings),
+        Command::Predict(predict) => {
+            let data = predict::run(predict)?;
+            write(common, || data)
+        }
         Command::Stress(Stress { step: true, .. }) => stress::step(),
         _ => run_children(options),
     }
@@ -128,6 +133,7 @@ fn run_children(options: &Options) -> Result<(), Failure> {
         | Command::Lookups(_)
         | Command::Engines(_)
         | Command::Programs(_)
+        | Command::Predict(_)
         | Command::Siblings(_) => Vec::new(),
         Command::Demo(demo) => demo::run(&runner, demo, rounds(3))?,
     };

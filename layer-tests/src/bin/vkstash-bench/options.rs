@@ -78,6 +78,9 @@ pub(crate) enum Command {
     /// itself: how many of how many. Needs neither the layer nor modules, nor anything else than the loader and the
     /// driver.
     Siblings(Siblings),
+    /// What several predictors would have had ready of the requests of recorded runs, each run predicted from all
+    /// earlier ones. Needs stashes, but neither layer nor driver.
+    Predict(Predict),
 }
 
 impl Command {
@@ -221,6 +224,16 @@ pub(crate) struct Artifacts {
     /// The folder that VKSTASH_DIR named.
     #[arg(long, value_name = "DIR")]
     pub(crate) stash: PathBuf,
+}
+
+#[derive(Args)]
+pub(crate) struct Predict {
+    /// Folders that VKSTASH_DIR named.
+    #[arg(required = true, value_name = "STASH")]
+    pub(crate) stashes: Vec<PathBuf>,
+    /// Pipelines that are made before each request; less than one: one before every so many requests.
+    #[arg(long, value_delimiter = ',', value_name = "N", default_values_t = [0.5, 1.0, 2.0, 4.0])]
+    pub(crate) makes: Vec<f64>,
 }
 
 #[derive(Args)]
