@@ -3,7 +3,9 @@
 //! This process plans, watches and counts. Everything that touches a driver happens in worker processes (`child`),
 //! which may crash, hang or grow without harm (docs/prewarm.md).
 
+mod absent;
 mod child;
+mod chips;
 mod crew;
 mod ended;
 mod finish;
@@ -37,6 +39,7 @@ use crate::root;
 use crate::start;
 use crate::units::counted;
 
+use absent::{Absent, AbsentError};
 use child::Launch;
 use crew::{Crew, Outcome, PhaseOutcome};
 use finish::Finish;
@@ -65,6 +68,8 @@ enum PrewarmError {
     Start(io::Error),
     #[error(transparent)]
     Mesa(#[from] MesaError),
+    #[error(transparent)]
+    Absent(#[from] AbsentError),
     #[error("cannot print it: {0}")]
     Print(#[from] io::Error),
 }
@@ -109,8 +114,12 @@ fn run(args: &PrewarmArgs) -> Result<bool, PrewarmError> {
     }
     let target = args.mesa_foz.as_deref().map(mesa::Target::new).transpose()?;
     let limits = Limits::of(args);
-    let launch = launch(args, library, &root)?;
-    let (mut plan, _locks) = planned(args, &launch, &root, &found, &chosen, &limits)?;
+    let mut launch = launch(args, library, &root)?;
+    let plan = |launch: &Launch| planned(args, launch, &root, &found, &chosen, &limits);
+    let (mut plan, _locks) = match &args.device {
+        Some(named) => Absent::new(named, args.drm_shim.as_deref(), &found)?.planned(&mut launch, plan)?,
+        None => plan(&launch)?,
+    };
     let finish =
         args.finish.as_deref().and_then(plan::header_of).map(|header| Finish::of(&plan, &root, header));
     if let Some(finish) = &finish {
@@ -126,6 +135,7 @@ fn run(args: &PrewarmArgs) -> Result<bool, PrewarmError> {
     };
     let mut report =
         if args.dry_run { Report::planned(&plan) } else { Report::of_work(plan, &launch, limits) };
+    report.chip = launch.stand_in.as_ref().map(|stand_in| stand_in.chip.name);
     if let Some(finish) = finish.filter(|_| !args.dry_run) {
         finish.note_tried();
     }
@@ -183,6 +193,7 @@ fn launch(args: &PrewarmArgs, library: Library, root: &Path) -> Result<Launch, P
         library: library.path,
         root: root.to_owned(),
         private,
+        stand_in: None,
         verbose: args.verbose,
     })
 }
@@ -239,6 +250,8 @@ fn cpu_of_children() -> f64 {
 struct Report {
     applications: Vec<Line>,
     culprits: Vec<Culprit>,
+    /// The chip that stood in for a device that is not here.
+    chip: Option<&'static str>,
     /// The database that was made of the pipelines.
     announced: Option<Announced>,
     /// Workers at a time, and how long they worked, without planning.
@@ -300,6 +313,7 @@ impl Report {
         Report {
             applications: lines,
             culprits: Vec::new(),
+            chip: None,
             announced: None,
             jobs: 0,
             seconds: 0.0,
@@ -356,6 +370,12 @@ impl Report {
         }
         let (made, checked) = (self.sum(|line| line.made), self.sum(|line| line.checked));
         writeln!(out, "made {made}, checked {checked}, quarantined {}", self.culprits.len())?;
+        if let Some(chip) = self.chip {
+            writeln!(
+                out,
+                "the driver has checked it as {chip} without a GPU; no real {chip} has (docs/prewarm.md)"
+            )?;
+        }
         self.announced.as_ref().map_or(Ok(()), |announced| announced.print(out))
     }
 
@@ -382,6 +402,7 @@ impl Report {
             "cpu_seconds": self.cpu_seconds,
             "quarantined": culprits.collect::<Vec<_>>(),
             "applications": self.applications.iter().map(Line::json).collect::<Vec<_>>(),
+            "chip": self.chip,
             "mesa_foz": self.announced.as_ref().map(Announced::json),
         })
     }

@@ -8,6 +8,7 @@ use std::process::{Child as Process, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
+use super::absent::StandIn;
 use super::mesa::Private;
 use crate::environment;
 use crate::folder::Folder;
@@ -27,6 +28,8 @@ pub(crate) struct Launch {
     pub(crate) folder: Folder,
     /// What workers that make pipelines use instead of the stash and of the user's cache of Mesa.
     pub(crate) private: Option<Private>,
+    /// The chip that workers see instead of the machine's devices.
+    pub(crate) stand_in: Option<StandIn>,
     /// What drivers and the layer print is shown.
     pub(crate) verbose: bool,
 }
@@ -75,6 +78,9 @@ impl Child {
         }
         if let (Some(private), Some(device)) = (&launch.private, device) {
             private.apply(&mut command, device);
+        }
+        if let Some(stand_in) = &launch.stand_in {
+            stand_in.apply(&mut command);
         }
         let errors = if launch.verbose { Stdio::inherit() } else { Stdio::null() };
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(errors);

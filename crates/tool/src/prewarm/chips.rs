@@ -1,0 +1,36 @@
+//! The chips that Mesa's replacement for the kernel's amdgpu driver can stand in for: what
+//! `src/amd/drm-shim/amdgpu_devices.c` of Mesa 25.0 has. A test asks the installed one for each of them.
+
+/// PCI's number of AMD.
+pub(crate) const VENDOR: u32 = 0x1002;
+
+/// A chip.
+pub(crate) struct Chip {
+    /// The value of AMDGPU_GPU_ID.
+    pub(crate) name: &'static str,
+    /// The device ID that the replacement reports. Real chips of one name have several.
+    pub(crate) device: u32,
+}
+
+pub(crate) const CHIPS: &[Chip] = &[
+    Chip { name: "renoir", device: 0x15e7 },
+    Chip { name: "raven", device: 0x15d8 },
+    Chip { name: "raven2", device: 0x15d8 },
+    Chip { name: "stoney", device: 0x98e4 },
+    Chip { name: "vangogh", device: 0x163f },
+    Chip { name: "raphael_mendocino", device: 0x164e },
+    Chip { name: "polaris10", device: 0x67df },
+    Chip { name: "polaris12", device: 0x699f },
+    Chip { name: "vega10", device: 0x687f },
+    Chip { name: "navi10", device: 0x731f },
+    Chip { name: "navi31", device: 0x744c },
+    Chip { name: "navi21", device: 0x73bf },
+    Chip { name: "pitcairn", device: 0x6818 },
+    Chip { name: "bonaire", device: 0x6658 },
+    Chip { name: "gfx1150", device: 0x150e },
+];
+
+/// Their names, for messages.
+pub(crate) fn names() -> String {
+    CHIPS.iter().map(|chip| chip.name).collect::<Vec<_>>().join(", ")
+}
