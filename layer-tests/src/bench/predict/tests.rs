@@ -67,8 +67,8 @@ fn pipelines_of_a_module_are_found_by_a_new_one_with_it() {
 }
 
 #[test]
-fn a_million_keys_of_one_module_are_replayed() {
-    const COUNT: u32 = 1_000_000;
+fn many_keys_of_one_module_are_replayed() {
+    const COUNT: u32 = 200_000;
     // 7919 and the count have no common divisor, so this is every key once, in another order.
     let shuffled = (0..COUNT).map(|at| (u64::from(at) * 7919 % u64::from(COUNT)) as u32);
     let parts: Vec<(u32, u32)> = (0..COUNT).map(|number| (number, COUNT)).collect();

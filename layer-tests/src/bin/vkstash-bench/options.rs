@@ -376,8 +376,8 @@ pub(crate) struct Engines {
     /// Without background work, and with the stash asked first: the figures show what the calls themselves cost.
     #[arg(long)]
     pub(crate) plain: bool,
-    /// Each call is made so many times more, and the last one is timed: what a call costs whose code the processor has at
-    /// hand.
+    /// Each call is made so many times more, and the last one is timed: what a call costs whose code the processor
+    /// has at hand.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) again: u32,
 }
