@@ -36,7 +36,7 @@ struct Program {
 
 /// What it got: for each shader the digest of its binary.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Made {
+struct Created {
     binaries: Vec<String>,
 }
 
@@ -88,7 +88,7 @@ fn shaders(input: &Value) -> Value {
         .descriptor_count(1)
         .stage_flags(vk::ShaderStageFlags::COMPUTE)];
     let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&binding);
-    let mut made = Made::default();
+    let mut made = Created::default();
     // SAFETY: a live device with the extension; each object is destroyed once, when nothing uses it any more.
     unsafe {
         let set = device.raw.create_descriptor_set_layout(&info, None).unwrap();
@@ -136,11 +136,11 @@ fn on_each_driver(test: impl Fn(&Scenario, &Env)) {
     });
 }
 
-fn run(scenario: &Scenario, env: &Env, program: &Program) -> Run<Made> {
+fn run(scenario: &Scenario, env: &Env, program: &Program) -> Run<Created> {
     scenario.run_ok("shaders", env, program)
 }
 
-fn numbers(run: &Run<Made>) -> [u64; 5] {
+fn numbers(run: &Run<Created>) -> [u64; 5] {
     ["shaders_served", "shaders_compiled", "shaders_recorded", "shaders_not_taken", "shaders_passed_on"]
         .map(|name| run.reports.sum(name))
 }

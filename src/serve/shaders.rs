@@ -38,7 +38,7 @@ struct Missing<'a> {
 }
 
 /// Shaders that the driver has made of their code.
-pub struct Made<'a> {
+pub struct NewShaders<'a> {
     /// Which drivers take their binaries.
     takes: &'a ShaderBinaries,
     units: Vec<(SmallVec<[vk::ShaderEXT; 2]>, Described<'a>, u8)>,
@@ -98,7 +98,7 @@ pub unsafe fn create<'a>(
     infos: *const Info<'a>,
     allocator: *const vk::AllocationCallbacks<'a>,
     shaders: *mut vk::ShaderEXT,
-) -> (vk::Result, Made<'a>) {
+) -> (vk::Result, NewShaders<'a>) {
     // SAFETY: `count` valid create infos, which is not 0 (VUID-vkCreateShadersEXT-createInfoCount-arraylength).
     let given = unsafe { std::slice::from_raw_parts(infos, count as usize) };
     let mut served = Served { device, allocator, handles: SmallVec::new() };
@@ -139,7 +139,7 @@ pub unsafe fn create<'a>(
         // SAFETY: the place of one of the `count` shaders.
         unsafe { *shaders.add(place) = shader };
     }
-    let mut made = Made { takes, units: Vec::new(), cost };
+    let mut made = NewShaders { takes, units: Vec::new(), cost };
     if result == vk::Result::SUCCESS {
         let described = missing.iter().map(|missing| missing.unit.len() as u64).sum::<u64>();
         device.counters().add(Count::ShadersCompiled, described);
@@ -270,7 +270,7 @@ unsafe fn offer(
 ///
 /// # Safety
 /// The shaders are alive, and no other thread destroys them meanwhile.
-pub unsafe fn record(device: &Device, made: Made<'_>) {
+pub unsafe fn record(device: &Device, made: NewShaders<'_>) {
     let Some(stored) = device.stored() else { return };
     for (shaders, described, refusals) in made.units {
         if refusals >= payload::REFUSALS_LIMIT {
@@ -304,8 +304,8 @@ pub unsafe fn record(device: &Device, made: Made<'_>) {
     }
 }
 
-/// The binary of a shader, where the driver may write it (VUID-vkGetShaderBinaryDataEXT-None-08499: at an address that is
-/// a multiple of 16), and its length.
+/// The binary of a shader, where the driver may write it (VUID-vkGetShaderBinaryDataEXT-None-08499: at an address that
+/// is a multiple of 16), and its length.
 struct Binary(Vec<u128>, usize);
 
 impl Binary {

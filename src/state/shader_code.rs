@@ -1,5 +1,5 @@
-//! The binaries that live shader objects were made of. RADV (Mesa 25.0.7) keeps a pointer to a binary for as long as the
-//! shader lives, and vkGetShaderBinaryDataEXT reads there; a program's own memory stays, so ours has to.
+//! The binaries that live shader objects were made of. RADV (Mesa 25.0.7) keeps a pointer to a binary for as long as
+//! the shader lives, and vkGetShaderBinaryDataEXT reads there.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -69,8 +69,8 @@ impl ShaderCode {
     }
 
     /// The program destroys a shader. What it was made of must outlive the driver's call.
-    pub fn forget(&self, shader: vk::ShaderEXT) -> Option<Arc<Arc<Binaries>>> {
-        let kept = self.of.get(shader)?;
+    pub fn forget(&self, shader: vk::ShaderEXT) -> Option<Arc<Binaries>> {
+        let kept = self.of.read(shader, Arc::clone)?;
         self.of.remove(shader);
         let share = kept.bytes() / kept.places.len().max(1);
         self.bytes.fetch_sub(share, Ordering::Relaxed);

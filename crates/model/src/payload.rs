@@ -270,7 +270,7 @@ pub fn shaders_payload(
     payload.extend(made_by.version.to_le_bytes());
     for binary in binaries {
         payload.extend((binary.len() as u32).to_le_bytes());
-        payload.extend_from_slice(binary);
+        payload.extend(binary.iter());
     }
     Some(payload)
 }
