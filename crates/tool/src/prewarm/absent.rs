@@ -4,14 +4,13 @@
 //! that AMDGPU_GPU_ID names. No other driver can be made to.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use ash::vk;
 use vkstash_store::format::device::{DeviceHeader, HeaderMismatch};
 use vkstash_store::stash::inspect::ApplicationInfo;
 
 use super::child::Launch;
-use super::chips::{self, CHIPS, Chip};
+use super::chips::{self, CHIPS, Chip, StandIn};
 use super::plan::{Group, Plan};
 use crate::names::{driver_id, driver_version};
 
@@ -53,28 +52,6 @@ pub(crate) enum AbsentError {
     OtherBuild { part: String, there: String, here: String },
     #[error("nothing is made: part {part} was {mismatch}")]
     Other { part: String, mismatch: HeaderMismatch },
-}
-
-/// A chip that workers see instead of the machine's devices.
-pub(crate) struct StandIn {
-    shim: PathBuf,
-    pub(crate) chip: &'static Chip,
-}
-
-impl StandIn {
-    /// Lets the driver of this worker see the chip.
-    pub(crate) fn apply(&self, command: &mut Command) {
-        command.env("LD_PRELOAD", &self.shim).env("AMDGPU_GPU_ID", self.chip.name);
-        // No other driver. The manifest has this name in every distribution, and a similar one in Mesa's build folder.
-        command.env("VK_LOADER_DRIVERS_SELECT", "radeon*").env_remove("VK_LOADER_DRIVERS_DISABLE");
-        // RADV would look for no device.
-        command.env_remove("RADV_FORCE_FAMILY");
-    }
-
-    /// Whether a physical device is that chip: loaders before 1.3.234 show those of other drivers, too.
-    pub(crate) fn is(&self, vendor: u32, device: u32) -> bool {
-        (vendor, device) == (chips::VENDOR, self.chip.device)
-    }
 }
 
 /// What is made for, and by which library.

@@ -8,7 +8,7 @@ use std::process::{Child as Process, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-use super::absent::StandIn;
+use super::chips::StandIn;
 use super::mesa::Private;
 use crate::environment;
 use crate::folder::Folder;

@@ -1,6 +1,9 @@
 //! The chips that Mesa's replacement for the kernel's amdgpu driver can stand in for: what
 //! `src/amd/drm-shim/amdgpu_devices.c` of Mesa 25.0 has. A test asks the installed one for each of them.
 
+use std::path::PathBuf;
+use std::process::Command;
+
 /// PCI's number of AMD.
 pub(crate) const VENDOR: u32 = 0x1002;
 
@@ -33,4 +36,26 @@ pub(crate) const CHIPS: &[Chip] = &[
 /// Their names, for messages.
 pub(crate) fn names() -> String {
     CHIPS.iter().map(|chip| chip.name).collect::<Vec<_>>().join(", ")
+}
+
+/// A chip that workers see instead of the machine's devices.
+pub(crate) struct StandIn {
+    pub(crate) shim: PathBuf,
+    pub(crate) chip: &'static Chip,
+}
+
+impl StandIn {
+    /// Lets the driver of this worker see the chip.
+    pub(crate) fn apply(&self, command: &mut Command) {
+        command.env("LD_PRELOAD", &self.shim).env("AMDGPU_GPU_ID", self.chip.name);
+        // No other driver. The manifest has this name in every distribution, and a similar one in Mesa's build folder.
+        command.env("VK_LOADER_DRIVERS_SELECT", "radeon*").env_remove("VK_LOADER_DRIVERS_DISABLE");
+        // RADV would look for no device.
+        command.env_remove("RADV_FORCE_FAMILY");
+    }
+
+    /// Whether a physical device is that chip: loaders before 1.3.234 show those of other drivers, too.
+    pub(crate) fn is(&self, vendor: u32, device: u32) -> bool {
+        (vendor, device) == (VENDOR, self.chip.device)
+    }
 }
