@@ -88,9 +88,9 @@ pub struct RecipeObjects<'a> {
 /// Everything that the shader objects of one recipe name. The set layouts are those of [`OwnObjects`].
 pub struct ShaderParts {
     layout: Key,
-    sets: SmallVec<[vk::DescriptorSetLayout; 4]>,
-    ranges: SmallVec<[vk::PushConstantRange; 1]>,
-    codes: SmallVec<[(Key, Vec<u32>); 2]>,
+    sets: Vec<vk::DescriptorSetLayout>,
+    ranges: Vec<vk::PushConstantRange>,
+    codes: Vec<(Key, Vec<u32>)>,
 }
 
 impl shaders::Device for ShaderParts {
@@ -182,9 +182,9 @@ impl OwnObjects {
         });
         let mut parts = ShaderParts {
             layout: shaders.layout,
-            sets: SmallVec::new(),
+            sets: Vec::new(),
             ranges: ranges.collect(),
-            codes: SmallVec::new(),
+            codes: Vec::new(),
         };
         let mut known = self.made();
         for set in &described.sets {

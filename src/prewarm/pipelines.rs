@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use ash::vk;
 use rustc_hash::FxBuildHasher;
-use smallvec::SmallVec;
 
 use super::program::Program;
 use crate::background::objects::{LiveLibrary, ObjectError};
@@ -78,7 +77,7 @@ pub enum MakeError {
 struct Created {
     /// NULL where it is shader objects.
     pipeline: vk::Pipeline,
-    shaders: SmallVec<[vk::ShaderEXT; 2]>,
+    shaders: Vec<vk::ShaderEXT>,
     traits: LibraryTraits,
     /// [`Pipelines::served`] when that call began.
     before: (u64, u64),
@@ -204,7 +203,7 @@ impl Pipelines {
         let before = self.served();
         // SAFETY: the create info is rebuilt of a program's, with live objects and libraries of this device.
         let (pipeline, traits) = unsafe { self.call(&info, forbid) }?;
-        Ok(Created { pipeline, shaders: SmallVec::new(), traits, before })
+        Ok(Created { pipeline, shaders: Vec::new(), traits, before })
     }
 
     /// Shader objects, whose creation cannot be kept from compiling.
@@ -217,7 +216,7 @@ impl Pipelines {
         let rebuilt = shaders::shaders(recipe, &parts)?;
         let infos = rebuilt.info();
         let before = self.served();
-        let mut made: SmallVec<[vk::ShaderEXT; 2]> = infos.iter().map(|_| vk::ShaderEXT::null()).collect();
+        let mut made: Vec<vk::ShaderEXT> = infos.iter().map(|_| vk::ShaderEXT::null()).collect();
         let missing = MakeError::Driver(vk::Result::ERROR_EXTENSION_NOT_PRESENT);
         let create = table.create_shaders.ok_or(missing)?;
         // SAFETY: the create infos are rebuilt of a program's, with live set layouts of this device, and there is room

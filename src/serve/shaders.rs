@@ -7,7 +7,6 @@
 use std::time::{Duration, Instant};
 
 use ash::vk::{self, Handle};
-use smallvec::SmallVec;
 
 use super::bypass::count_bypassed;
 use crate::live::call::Call;
@@ -27,7 +26,7 @@ use vkstash_store::part::admission::Admission;
 type Info<'a> = vk::ShaderCreateInfoEXT<'a>;
 
 /// The places of shaders in a call that belong together: one, or those that are linked, in the order of their stages.
-type Unit = SmallVec<[usize; 2]>;
+type Unit = Vec<usize>;
 
 /// Shaders that the driver has to make, and that are recorded then.
 struct Missing<'a> {
@@ -41,7 +40,7 @@ struct Missing<'a> {
 pub struct NewShaders<'a> {
     /// Which drivers take their binaries.
     takes: &'a ShaderBinaries,
-    units: Vec<(SmallVec<[vk::ShaderEXT; 2]>, Described<'a>, u8)>,
+    units: Vec<(Vec<vk::ShaderEXT>, Described<'a>, u8)>,
     /// What the driver needed for one shader.
     cost: Duration,
 }
@@ -52,14 +51,14 @@ struct Described<'a> {
     recipe: Vec<u8>,
     layout: Encoded,
     /// The code of each shader, and its identity.
-    codes: SmallVec<[(&'a [u8], Key); 2]>,
+    codes: Vec<(&'a [u8], Key)>,
 }
 
 /// Shaders that were made of the stash's binaries: destroyed, unless the program gets them.
 struct Served<'a> {
     device: &'a Device,
     allocator: *const vk::AllocationCallbacks<'a>,
-    handles: SmallVec<[(usize, vk::ShaderEXT); 4]>,
+    handles: Vec<(usize, vk::ShaderEXT)>,
 }
 
 impl Drop for Served<'_> {
@@ -101,11 +100,11 @@ pub unsafe fn create<'a>(
 ) -> (vk::Result, NewShaders<'a>) {
     // SAFETY: `count` valid create infos, which is not 0 (VUID-vkCreateShadersEXT-createInfoCount-arraylength).
     let given = unsafe { std::slice::from_raw_parts(infos, count as usize) };
-    let mut served = Served { device, allocator, handles: SmallVec::new() };
-    let mut missing: SmallVec<[Missing<'a>; 2]> = SmallVec::new();
+    let mut served = Served { device, allocator, handles: Vec::new() };
+    let mut missing: Vec<Missing<'a>> = Vec::new();
     let live = Call::begin(Instant::now(), Activity::Stash, vk::ShaderStageFlags::empty());
     for unit in units(given) {
-        let shaders: SmallVec<[&Info<'a>; 2]> = unit.iter().map(|&place| &given[place]).collect();
+        let shaders: Vec<&Info<'a>> = unit.iter().map(|&place| &given[place]).collect();
         // SAFETY: valid create infos of shaders of SPIR-V.
         match unsafe { Described::of(device, &shaders) } {
             Err(refusal) => count_bypassed(device, refusal),
@@ -117,7 +116,7 @@ pub unsafe fn create<'a>(
         }
     }
     live.goes_on(Activity::Compile);
-    let left: SmallVec<[usize; 2]> =
+    let left: Vec<usize> =
         (0..given.len()).filter(|place| served.handles.iter().all(|(served, _)| served != place)).collect();
     let began = Instant::now();
     // SAFETY: the arguments of the command, or copies of the create infos that are left with as many handles.
@@ -127,8 +126,8 @@ pub unsafe fn create<'a>(
         } else if left.is_empty() {
             vk::Result::SUCCESS
         } else {
-            let infos: SmallVec<[Info<'a>; 2]> = left.iter().map(|&place| given[place]).collect();
-            let mut made: SmallVec<[vk::ShaderEXT; 2]> = left.iter().map(|_| vk::ShaderEXT::null()).collect();
+            let infos: Vec<Info<'a>> = left.iter().map(|&place| given[place]).collect();
+            let mut made: Vec<vk::ShaderEXT> = left.iter().map(|_| vk::ShaderEXT::null()).collect();
             let result = next(device.handle, left.len() as u32, infos.as_ptr(), allocator, made.as_mut_ptr());
             left.iter().zip(made).for_each(|(&place, made)| *shaders.add(place) = made);
             result
@@ -154,14 +153,14 @@ pub unsafe fn create<'a>(
 }
 
 /// The shaders of SPIR-V of a call. What the program has made of binaries of its own is in none.
-fn units(infos: &[Info<'_>]) -> SmallVec<[Unit; 2]> {
+fn units(infos: &[Info<'_>]) -> Vec<Unit> {
     let is_linked = |info: &Info<'_>| info.flags.contains(vk::ShaderCreateFlagsEXT::LINK_STAGE);
     let mut linked = Unit::new();
-    let mut units = SmallVec::new();
+    let mut units = Vec::new();
     for (place, info) in infos.iter().enumerate() {
         match info.code_type {
             vk::ShaderCodeTypeEXT::SPIRV if is_linked(info) => linked.push(place),
-            vk::ShaderCodeTypeEXT::SPIRV => units.push(Unit::from_slice(&[place])),
+            vk::ShaderCodeTypeEXT::SPIRV => units.push(std::iter::once(place).collect()),
             _ => {}
         }
     }
@@ -209,7 +208,7 @@ unsafe fn offer(
     described: &Described<'_>,
     infos: &[&Info<'_>],
     allocator: *const vk::AllocationCallbacks<'_>,
-) -> Result<SmallVec<[vk::ShaderEXT; 2]>, u8> {
+) -> Result<Vec<vk::ShaderEXT>, u8> {
     let (Some(stored), Some(create)) = (device.stored(), device.table.create_shaders) else { return Err(0) };
     let mut buffer = Vec::new();
     if !stored.device.read(Kind::Artifact, &described.key, &mut buffer) {
@@ -233,7 +232,7 @@ unsafe fn offer(
             return Err(payload::REFUSALS_LIMIT);
         }
     }
-    let offered: SmallVec<[Info<'_>; 2]> = infos
+    let offered: Vec<Info<'_>> = infos
         .iter()
         .zip(binaries.each())
         .map(|(info, (p_code, code_size))| Info {
@@ -243,7 +242,7 @@ unsafe fn offer(
             ..**info
         })
         .collect();
-    let mut made: SmallVec<[vk::ShaderEXT; 2]> = infos.iter().map(|_| vk::ShaderEXT::null()).collect();
+    let mut made: Vec<vk::ShaderEXT> = infos.iter().map(|_| vk::ShaderEXT::null()).collect();
     // SAFETY: the program's create infos, with the binaries that such a driver has given out for just these
     // (VUID-VkShaderCreateInfoEXT-pCode-08492 for their alignment), and room for as many handles.
     let result = unsafe {
@@ -278,8 +277,8 @@ pub unsafe fn record(device: &Device, made: NewShaders<'_>) {
         }
         // SAFETY: live shaders of this device.
         let binaries = shaders.iter().map(|shader| unsafe { binary(device, *shader) });
-        let Some(binaries) = binaries.collect::<Option<SmallVec<[Binary; 2]>>>() else { continue };
-        let binaries: SmallVec<[&[u8]; 2]> = binaries.iter().map(Binary::bytes).collect();
+        let Some(binaries) = binaries.collect::<Option<Vec<Binary>>>() else { continue };
+        let binaries: Vec<&[u8]> = binaries.iter().map(Binary::bytes).collect();
         let cost = made.cost * shaders.len() as u32;
         let Some(payload) = payload::shaders_payload(cost, refusals, made.takes, &binaries) else { continue };
         if !stored.device.put(Kind::Artifact, &described.key, payload.into_boxed_slice()) {

@@ -5,7 +5,6 @@
 use std::time::Duration;
 
 use ash::vk;
-use smallvec::SmallVec;
 use vkstash_store::base::memory;
 
 /// Bytes of a module's record before its code.
@@ -283,7 +282,7 @@ pub struct StoredShaders<'a> {
     /// Which drivers take them.
     pub made_by: ShaderBinaries,
     /// The binaries, in the order of the recipe.
-    pub binaries: SmallVec<[&'a [u8]; 2]>,
+    pub binaries: Vec<&'a [u8]>,
 }
 
 impl StoredShaders<'_> {
@@ -296,7 +295,7 @@ impl StoredShaders<'_> {
         let (uuid, rest) = rest.split_first_chunk()?;
         let (version, mut rest) = rest.split_first_chunk()?;
         let made_by = ShaderBinaries { uuid: *uuid, version: u32::from_le_bytes(*version) };
-        let mut binaries = SmallVec::new();
+        let mut binaries = Vec::new();
         while !rest.is_empty() {
             let (length, behind) = rest.split_first_chunk()?;
             let (binary, behind) = behind.split_at_checked(u32::from_le_bytes(*length) as usize)?;

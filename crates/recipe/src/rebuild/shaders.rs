@@ -1,7 +1,6 @@
 //! Shader objects.
 
 use ash::vk;
-use smallvec::SmallVec;
 
 use super::arena::{Arena, Chain};
 use super::extensions::chain_plain;
@@ -13,7 +12,7 @@ use vkstash_model::recipe::{Code, Shaders, Stage};
 use vkstash_store::format::record::Key;
 
 /// The create infos of one call.
-pub type Infos<'a> = SmallVec<[vk::ShaderCreateInfoEXT<'a>; 2]>;
+pub type Infos<'a> = Vec<vk::ShaderCreateInfoEXT<'a>>;
 
 /// What shader objects are made of beside what their recipe holds.
 pub trait Device {
