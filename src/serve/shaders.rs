@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use ash::vk::{self, Handle};
 
-use super::bypass::count_bypassed;
 use crate::live::call::Call;
 use crate::state::described::Encoded;
 use crate::state::device::Device;
@@ -102,22 +101,26 @@ pub unsafe fn create<'a>(
     let given = unsafe { std::slice::from_raw_parts(infos, count as usize) };
     let mut served = Served { device, allocator, handles: Vec::new() };
     let mut missing: Vec<Missing<'a>> = Vec::new();
+    let mut is_served: Vec<bool> = given.iter().map(|_| false).collect();
     let live = Call::begin(Instant::now(), Activity::Stash, vk::ShaderStageFlags::empty());
     for unit in units(given) {
         let shaders: Vec<&Info<'a>> = unit.iter().map(|&place| &given[place]).collect();
         // SAFETY: valid create infos of shaders of SPIR-V.
         match unsafe { Described::of(device, &shaders) } {
-            Err(refusal) => count_bypassed(device, refusal),
+            // They are counted with what else the driver gets unchanged, and not as pipelines.
+            Err(refusal) => tracing::info!("a shader object bypasses the stash: {}", refusal.reason.name()),
             // SAFETY: the same create infos, and the program's allocator.
             Ok(described) => match unsafe { offer(device, takes, &described, &shaders, allocator) } {
-                Ok(handles) => served.handles.extend(unit.into_iter().zip(handles)),
+                Ok(handles) => {
+                    unit.iter().for_each(|&place| is_served[place] = true);
+                    served.handles.extend(unit.into_iter().zip(handles));
+                }
                 Err(refusals) => missing.push(Missing { unit, described, refusals }),
             },
         }
     }
     live.goes_on(Activity::Compile);
-    let left: Vec<usize> =
-        (0..given.len()).filter(|place| served.handles.iter().all(|(served, _)| served != place)).collect();
+    let left: Vec<usize> = (0..given.len()).filter(|&place| !is_served[place]).collect();
     let began = Instant::now();
     // SAFETY: the arguments of the command, or copies of the create infos that are left with as many handles.
     let result = unsafe {
@@ -331,4 +334,27 @@ unsafe fn binary(device: &Device, shader: vk::ShaderEXT) -> Option<Binary> {
     // SAFETY: a live shader, and room for as many bytes.
     let result = unsafe { get(device.handle, shader, &mut size, data.as_mut_ptr().cast()) };
     (result == vk::Result::SUCCESS && size > 0).then_some(Binary(data, size.min(room)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn linked_shaders_are_one_unit_in_the_order_of_their_stages_and_own_binaries_are_in_none() {
+        let shader = |stage, is_linked, code_type| {
+            let link = vk::ShaderCreateFlagsEXT::LINK_STAGE;
+            let flags = if is_linked { link } else { vk::ShaderCreateFlagsEXT::empty() };
+            Info { stage, flags, code_type, ..Info::default() }
+        };
+        let (spirv, binary) = (vk::ShaderCodeTypeEXT::SPIRV, vk::ShaderCodeTypeEXT::BINARY);
+        let infos = [
+            shader(vk::ShaderStageFlags::FRAGMENT, true, spirv),
+            shader(vk::ShaderStageFlags::COMPUTE, false, spirv),
+            shader(vk::ShaderStageFlags::VERTEX, true, spirv),
+            shader(vk::ShaderStageFlags::COMPUTE, false, binary),
+        ];
+        assert_eq!(units(&infos), [vec![1], vec![2, 0]]);
+        assert!(units(&infos[3..]).is_empty());
+    }
 }
