@@ -14,7 +14,7 @@ use vkstash_model::{check, key, payload};
 use vkstash_recipe::capture::render_pass::uses;
 use vkstash_recipe::capture::{LibraryTraits, SubpassUse};
 use vkstash_recipe::rebuild::render_pass::{Form, render_pass};
-use vkstash_recipe::rebuild::{self, Limits, RebuildError, Source, objects, shaders};
+use vkstash_recipe::rebuild::{self, Limits, RebuildError, Rebuilt, Source, objects, shaders};
 use vkstash_store::base::util::lock;
 use vkstash_store::format::record::{Key, Kind};
 
@@ -85,11 +85,12 @@ pub struct RecipeObjects<'a> {
     libraries: &'a [LiveLibrary],
 }
 
+type RebuiltLayout = Rebuilt<'static, vk::PipelineLayoutCreateInfo<'static>>;
+
 /// Everything that the shader objects of one recipe name. The set layouts are those of [`OwnObjects`].
 pub struct ShaderParts {
-    layout: Key,
-    sets: Vec<vk::DescriptorSetLayout>,
-    ranges: Vec<vk::PushConstantRange>,
+    digest: Key,
+    layout: RebuiltLayout,
     codes: Vec<(Key, Vec<u32>)>,
 }
 
@@ -98,8 +99,8 @@ impl shaders::Device for ShaderParts {
         self.codes.iter().find(|(known, _)| known == identity).map(|(_, code)| &code[..])
     }
 
-    fn layout(&self, digest: &Key) -> Option<(&[vk::DescriptorSetLayout], &[vk::PushConstantRange])> {
-        (*digest == self.layout).then_some((&self.sets[..], &self.ranges[..]))
+    fn layout(&self, digest: &Key) -> Option<&vk::PipelineLayoutCreateInfo<'_>> {
+        (*digest == self.digest).then(|| self.layout.info())
     }
 }
 
@@ -174,27 +175,9 @@ impl OwnObjects {
         read: ReadRecord<'_>,
     ) -> Result<ShaderParts, ObjectError> {
         let mut buffer = Vec::new();
-        let described = self.described(&shaders.layout, read, &mut buffer)?;
-        let ranges = described.push_constants.iter().map(|&(stages, offset, size)| vk::PushConstantRange {
-            stage_flags: vk::ShaderStageFlags::from_raw(stages),
-            offset,
-            size,
-        });
-        let mut parts = ShaderParts {
-            layout: shaders.layout,
-            sets: Vec::new(),
-            ranges: ranges.collect(),
-            codes: Vec::new(),
-        };
-        let mut known = self.made();
-        for set in &described.sets {
-            let made = match set {
-                // SAFETY: the device is alive.
-                Some(set) => unsafe { self.set_layout(&mut known, set) }?,
-                None => vk::DescriptorSetLayout::null(),
-            };
-            parts.sets.push(made);
-        }
+        // SAFETY: the device is alive (the caller's # Safety section).
+        let layout = unsafe { self.rebuilt_layout(&mut self.made(), &shaders.layout, read, &mut buffer) }?;
+        let mut parts = ShaderParts { digest: shaders.layout, layout, codes: Vec::new() };
         for stage in &shaders.stages {
             let Code::Module(identity) = &stage.code else { continue };
             checked(Kind::Module, identity, read, &mut buffer)?;
@@ -204,13 +187,17 @@ impl OwnObjects {
         Ok(parts)
     }
 
-    /// The description of a layout.
-    fn described(
+    /// The create info of a layout, whose set layouts are made.
+    ///
+    /// # Safety
+    /// The device is alive.
+    unsafe fn rebuilt_layout(
         &self,
+        known: &mut KnownObjects,
         digest: &Key,
         read: ReadRecord<'_>,
         buffer: &mut Vec<u8>,
-    ) -> Result<PipelineLayout, ObjectError> {
+    ) -> Result<RebuiltLayout, ObjectError> {
         checked(Kind::Layout, digest, read, buffer)?;
         let no_record = ObjectError::NoRecord(Kind::Layout, *digest);
         let described: PipelineLayout = key::decode(buffer).map_err(|_| no_record)?;
@@ -218,7 +205,17 @@ impl OwnObjects {
         if !self.traits.immutable_samplers && described.sets.iter().flatten().any(samplers) {
             return Err(ObjectError::ImmutableSamplers);
         }
-        Ok(described)
+        let mut failed = None;
+        let set = |set: &SetLayout| {
+            // SAFETY: the device is alive while this layout is made (the caller's # Safety section).
+            let made = unsafe { self.set_layout(known, set) };
+            made.map_err(|error| failed = Some(error)).ok()
+        };
+        let rebuilt = objects::pipeline_layout(&described, self.traits.limits, set);
+        match failed {
+            Some(error) => Err(error),
+            None => Ok(rebuilt?),
+        }
     }
 
     /// Destroys everything: no pipeline is made with it any more.
@@ -290,25 +287,15 @@ impl OwnObjects {
         if let Some(layout) = known.layouts.get(digest) {
             return Ok(*layout);
         }
-        let described = self.described(digest, read, buffer)?;
-        let mut failed = None;
-        let set = |set: &SetLayout| {
-            // SAFETY: the device is alive while this layout is made (the caller's # Safety section).
-            let made = unsafe { self.set_layout(&mut known, set) };
-            made.map_err(|error| failed = Some(error)).ok()
-        };
-        let rebuilt = objects::pipeline_layout(&described, self.traits.limits, set);
-        if let Some(error) = failed {
-            return Err(error);
-        }
-        let rebuilt = rebuilt?;
+        // SAFETY: the device is alive (the caller's # Safety section).
+        let rebuilt = unsafe { self.rebuilt_layout(&mut known, digest, read, buffer) }?;
         let create = command(self.table.create_pipeline_layout, "layout")?;
         let mut layout = vk::PipelineLayout::null();
         // SAFETY: the device is alive; the create info is rebuilt of a program's, and its set layouts are of
         // this device.
         let result = unsafe { create(self.device, rebuilt.info(), ptr::null(), &mut layout) };
         succeeded(result, "layout")?;
-        let flags = vk::PipelineLayoutCreateFlags::from_raw(described.flags);
+        let flags = rebuilt.info().flags;
         let made = (layout, flags.contains(vk::PipelineLayoutCreateFlags::INDEPENDENT_SETS_EXT));
         known.layouts.insert(*digest, made);
         Ok(made)

@@ -129,7 +129,7 @@ pub unsafe fn with_request<A: Replay>(
     let recipe: Recipe<'_> = key::decode(&stored_call.recipe).map_err(|_| NotMade::NoRecipe)?;
     let is_left = match recipe.pipeline {
         Pipeline::RayTracing(_) => !device.policy.workers_make_ray_tracing,
-        // Made of its binary in less time than it takes to hand one over.
+        // No way hands shader objects over.
         Pipeline::Shaders(_) => true,
         Pipeline::Compute(_) | Pipeline::Graphics(_) => false,
     };

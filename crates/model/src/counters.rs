@@ -193,9 +193,6 @@ counters! {
         "of the shader modules: conversions were disabled (`vkstash cache`)";
     /// Shader objects that the driver made of binaries of the stash.
     ShadersServed => "shaders_served", Shader, Count, "shaders served", "shader objects from the stash, without compiling";
-    /// Of [`Count::ShadersServed`], those whose binaries another version of the driver had made.
-    ShadersOfOtherDriver => "shaders_of_other_driver", Shader, Count, "other driver's",
-        "of the shader objects served: recorded with another version of the driver";
     /// Shader objects that the driver compiled, or had in its own caches.
     ShadersCompiled => "shaders_compiled", Shader, Count, "shaders compiled",
         "shader objects that the driver made of their code";

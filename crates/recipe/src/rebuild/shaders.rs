@@ -18,8 +18,8 @@ pub type Infos<'a> = Vec<vk::ShaderCreateInfoEXT<'a>>;
 pub trait Device {
     /// The SPIR-V with this identity.
     fn code(&self, identity: &Key) -> Option<&[u32]>;
-    /// The set layouts and the push constants of the layout with this digest.
-    fn layout(&self, digest: &Key) -> Option<(&[vk::DescriptorSetLayout], &[vk::PushConstantRange])>;
+    /// The create info with the set layouts and the push constants of the layout with this digest.
+    fn layout(&self, digest: &Key) -> Option<&vk::PipelineLayoutCreateInfo<'_>>;
 }
 
 /// The create infos of shaders, which are linked if there are several.
@@ -29,11 +29,17 @@ pub fn shaders<'a>(
 ) -> Result<Rebuilt<'a, Infos<'a>>, RebuildError> {
     let mut arena = Arena::default();
     ensure(shaders.stages.len() == shaders.next_stages.len(), "a shader without its next stages")?;
-    let (sets, ranges) = found(device.layout(&shaders.layout), "layout", &shaders.layout)?;
+    let layout = found(device.layout(&shaders.layout), "layout", &shaders.layout)?;
     let mut infos = Infos::new();
     for (stage, &next) in shaders.stages.iter().zip(&shaders.next_stages) {
         let info = shader(&mut arena, stage, next, device)?;
-        infos.push(info.set_layouts(sets).push_constant_ranges(ranges));
+        infos.push(vk::ShaderCreateInfoEXT {
+            set_layout_count: layout.set_layout_count,
+            p_set_layouts: layout.p_set_layouts,
+            push_constant_range_count: layout.push_constant_range_count,
+            p_push_constant_ranges: layout.p_push_constant_ranges,
+            ..info
+        });
     }
     let linked =
         |info: &vk::ShaderCreateInfoEXT<'_>| info.flags.contains(vk::ShaderCreateFlagsEXT::LINK_STAGE);

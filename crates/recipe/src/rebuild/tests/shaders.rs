@@ -17,7 +17,8 @@ const LAYOUT: Key = [9; 32];
 const CODE: [u32; 2] = [0x0723_0203, 7];
 
 /// A device with one layout and one module.
-struct One;
+#[derive(Default)]
+struct One(vk::PipelineLayoutCreateInfo<'static>);
 
 fn identity() -> Key {
     let bytes: Vec<u8> = CODE.iter().flat_map(|word| word.to_ne_bytes()).collect();
@@ -29,8 +30,8 @@ impl Device for One {
         (*wanted == identity()).then_some(&CODE)
     }
 
-    fn layout(&self, digest: &Key) -> Option<(&[vk::DescriptorSetLayout], &[vk::PushConstantRange])> {
-        (*digest == LAYOUT).then_some((&[], &[]))
+    fn layout(&self, digest: &Key) -> Option<&vk::PipelineLayoutCreateInfo<'_>> {
+        (*digest == LAYOUT).then_some(&self.0)
     }
 }
 
@@ -59,7 +60,8 @@ fn linked<'a>() -> Shaders<'a> {
 #[test]
 fn what_was_rebuilt_is_captured_as_the_same_bytes() {
     let recipe = Recipe { schema: SCHEMA, pipeline: Pipeline::Shaders(linked()) };
-    let rebuilt = shaders(&linked(), &One).unwrap();
+    let one = One::default();
+    let rebuilt = shaders(&linked(), &one).unwrap();
     let infos: Vec<&vk::ShaderCreateInfoEXT<'_>> = rebuilt.info().iter().collect();
     let (objects, mut inline) = (Everything::new(&Known::default()), InlineModules::new());
     // SAFETY: the create infos live as long as `rebuilt`.
@@ -78,7 +80,7 @@ fn what_no_program_can_have_linked_is_refused() {
     let error = |change: &dyn Fn(&mut Shaders<'_>)| {
         let mut recipe = linked();
         change(&mut recipe);
-        shaders(&recipe, &One).err()
+        shaders(&recipe, &One::default()).err()
     };
     let contradicts = |error| matches!(error, Some(RebuildError::Contradiction(_)));
     assert!(contradicts(error(&|recipe| recipe.stages[0].flags = 0)), "one of two is linked");
