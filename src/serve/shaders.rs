@@ -12,6 +12,7 @@ use crate::live::call::Call;
 use crate::state::described::Encoded;
 use crate::state::device::Device;
 use crate::state::shader_code::Binaries;
+use crate::state::stored::Stored;
 use vkstash_model::counters::{BypassReason, Count};
 use vkstash_model::key;
 use vkstash_model::live::Activity;
@@ -201,7 +202,8 @@ impl<'a> Described<'a> {
     }
 }
 
-/// Has the driver make the shaders of what the stash has. Otherwise: how often the driver has refused that.
+/// Has the driver make the shaders of what the stash has. Otherwise: how often the driver has refused the binaries in
+/// its own part.
 ///
 /// # Safety
 /// The create infos are valid and those that were described, and `allocator` is the program's.
@@ -212,18 +214,57 @@ unsafe fn offer(
     infos: &[&Info<'_>],
     allocator: *const vk::AllocationCallbacks<'_>,
 ) -> Result<Vec<vk::ShaderEXT>, u8> {
-    let (Some(stored), Some(create)) = (device.stored(), device.table.create_shaders) else { return Err(0) };
-    let mut buffer = Vec::new();
-    if !stored.device.read(Kind::Artifact, &described.key, &mut buffer) {
-        return Err(0);
+    let Some(stored) = device.stored() else { return Err(0) };
+    let (key, mut buffer, mut refusals) = (&described.key, Vec::new(), 0);
+    if stored.device.read(Kind::Artifact, key, &mut buffer) {
+        // SAFETY: the arguments of this function.
+        match unsafe { offer_record(device, stored, takes, key, &buffer, infos, allocator) } {
+            Ok(made) => {
+                stored.stash.note_taken(&stored.device, key);
+                return Ok(made);
+            }
+            Err(number) => refusals = number,
+        }
     }
-    let refusals = payload::refusals(&buffer);
-    let found = StoredShaders::parse(&buffer)
-        .filter(|found| found.binaries.len() == infos.len() && takes.take(&found.made_by));
-    let Some(found) = found.filter(|_| refusals < payload::REFUSALS_LIMIT) else { return Err(refusals) };
-    let copied = Binaries::copy(&found.binaries).filter(|copied| device.shader_code.has_room(copied));
-    let Some(binaries) = copied else { return Err(refusals) };
-    let admission = stored.device.admit(&described.key);
+    let mut from = 0;
+    while let Some(number) = stored.read_version(key, from, &mut buffer).filter(|_| refusals == 0) {
+        from = number + 1;
+        // SAFETY: the arguments of this function.
+        if let Ok(made) = unsafe { offer_record(device, stored, takes, key, &buffer, infos, allocator) } {
+            device.counters().add(Count::ShadersOtherVersion, made.len() as u64);
+            // The other part may be deleted before the next run.
+            stored.device.put(Kind::Artifact, key, std::mem::take(&mut buffer).into_boxed_slice());
+            stored.stash.note_use(Kind::Artifact, key);
+            return Ok(made);
+        }
+    }
+    Err(refusals)
+}
+
+/// Has the driver make the shaders of one record. Otherwise: how often the driver has refused it.
+///
+/// # Safety
+/// As [`offer`].
+unsafe fn offer_record(
+    device: &Device,
+    stored: &Stored,
+    takes: &ShaderBinaries,
+    key: &Key,
+    record: &[u8],
+    infos: &[&Info<'_>],
+    allocator: *const vk::AllocationCallbacks<'_>,
+) -> Result<Vec<vk::ShaderEXT>, u8> {
+    let refusals = payload::refusals(record);
+    let found = StoredShaders::parse(record)
+        .filter(|found| found.binaries.len() == infos.len() && takes.take(&found.made_by))
+        .filter(|_| refusals < payload::REFUSALS_LIMIT);
+    let copied = found
+        .and_then(|found| Binaries::copy(&found.binaries))
+        .filter(|copied| device.shader_code.has_room(copied));
+    let (Some(binaries), Some(create)) = (copied, device.table.create_shaders) else {
+        return Err(refusals);
+    };
+    let admission = stored.device.admit(key);
     match admission {
         Admission::Granted(_) => {}
         Admission::NotYet => {
@@ -253,7 +294,6 @@ unsafe fn offer(
     };
     drop(admission);
     if result == vk::Result::SUCCESS && made.iter().all(|shader| !shader.is_null()) {
-        stored.stash.note_taken(&stored.device, &described.key);
         device.counters().add(Count::ShadersServed, made.len() as u64);
         device.shader_code.keep(&made, binaries);
         return Ok(made);

@@ -47,6 +47,7 @@ use vkstash_store::forks as fork;
 use vkstash_store::format::device::DeviceHeader;
 use vkstash_store::format::record::{ESTIMATES, Key, Kind};
 use vkstash_store::reports::model::DeviceReport;
+use vkstash_store::stash::siblings::Kin;
 
 /// The component that answers for shader module identifiers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -400,8 +401,10 @@ impl Device {
                 // `vkstash prewarm` makes this device's own artifacts, also where a sibling has one.
                 let is_worker = self.instance.config.application.is_some();
                 let takes_siblings = self.cache_control() && !self.policy.siblings.is_empty() && !is_worker;
-                let siblings = takes_siblings.then(|| stash.siblings(&header));
-                Some(Stored::new(stash, device, siblings))
+                let siblings = takes_siblings.then(|| stash.siblings(&header, Kin::Features));
+                let takes_versions = self.decided.shader_binaries.is_some() && !is_worker;
+                let versions = takes_versions.then(|| stash.siblings(&header, Kin::Versions));
+                Some(Stored::new(stash, device, siblings, versions))
             }
             Err(error) => {
                 tracing::warn!("no artifacts in this run: {error}");

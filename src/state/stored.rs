@@ -24,6 +24,8 @@ pub struct Stored {
     pub device: Arc<Part>,
     /// Artifacts of devices that enable other features, for what `device` does not have.
     siblings: Option<Siblings>,
+    /// Binaries of shader objects of other versions of the driver, too.
+    versions: Option<Siblings>,
     checked: Checked,
 }
 
@@ -52,10 +54,16 @@ pub enum OfSiblings {
 }
 
 impl Stored {
-    /// Nothing of it is read yet. `siblings`: of the device part, where the driver takes their artifacts.
-    pub fn new(stash: Arc<Stash>, device: Arc<Part>, siblings: Option<Siblings>) -> Stored {
+    /// Nothing of it is read yet. `siblings` and `versions`: of the device part, where the driver takes their artifacts
+    /// and shader objects.
+    pub fn new(
+        stash: Arc<Stash>,
+        device: Arc<Part>,
+        siblings: Option<Siblings>,
+        versions: Option<Siblings>,
+    ) -> Stored {
         let portable = stash.portable().clone();
-        Stored { stash, portable, device, siblings, checked: Checked::default() }
+        Stored { stash, portable, device, siblings, versions, checked: Checked::default() }
     }
 
     /// Whether there is an artifact of this key.
@@ -68,6 +76,11 @@ impl Stored {
     /// later one. Returns that sibling's number.
     pub fn read_sibling(&self, key: &Key, from: usize, buffer: &mut Vec<u8>) -> Option<usize> {
         self.siblings.as_ref()?.read(key, from, buffer)
+    }
+
+    /// [`Stored::read_sibling`] for shader objects, whose binaries other versions of the driver may have made.
+    pub fn read_version(&self, key: &Key, from: usize, buffer: &mut Vec<u8>) -> Option<usize> {
+        self.versions.as_ref()?.read(key, from, buffer)
     }
 
     /// Reads the artifact of this key that the driver has taken, or would be offered first.

@@ -193,6 +193,9 @@ counters! {
         "of the shader modules: conversions were disabled (`vkstash cache`)";
     /// Shader objects that the driver made of binaries of the stash.
     ShadersServed => "shaders_served", Shader, Count, "shaders served", "shader objects from the stash, without compiling";
+    /// Of [`Count::ShadersServed`], those whose binaries another version of the driver has made.
+    ShadersOtherVersion => "shaders_other_version", Shader, Count, "other version",
+        "of the shaders served: made by another version of the driver";
     /// Shader objects that the driver compiled, or had in its own caches.
     ShadersCompiled => "shaders_compiled", Shader, Count, "shaders compiled",
         "shader objects that the driver made of their code";

@@ -53,6 +53,26 @@ pub struct Binary {
 }
 
 impl Binary {
+    /// A binary of these bytes.
+    pub fn of(bytes: &[u8]) -> Binary {
+        let word = |chunk: &[u8]| {
+            let mut word = [0; 16];
+            word[..chunk.len()].copy_from_slice(chunk);
+            u128::from_ne_bytes(word)
+        };
+        Binary { words: bytes.chunks(16).map(word).collect(), length: bytes.len() }
+    }
+
+    /// Where it is, for a create info.
+    pub fn as_ptr(&self) -> *const c_void {
+        self.words.as_ptr().cast()
+    }
+
+    /// Its length in bytes.
+    pub fn length(&self) -> usize {
+        self.length
+    }
+
     /// Its bytes.
     pub fn bytes(&self) -> Vec<u8> {
         let all: Vec<u8> = self.words.iter().flat_map(|word| word.to_ne_bytes()).collect();
@@ -72,9 +92,7 @@ impl Shader {
         };
         let (code_type, code_size, p_code) = match &self.code {
             Code::Spirv(words) => (vk::ShaderCodeTypeEXT::SPIRV, 4 * words.len(), words.as_ptr().cast()),
-            Code::Binary(binary) => {
-                (vk::ShaderCodeTypeEXT::BINARY, binary.length, binary.words.as_ptr().cast::<c_void>())
-            }
+            Code::Binary(binary) => (vk::ShaderCodeTypeEXT::BINARY, binary.length, binary.as_ptr()),
         };
         let info = vk::ShaderCreateInfoEXT {
             flags,

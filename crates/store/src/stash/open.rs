@@ -25,7 +25,7 @@ use crate::reports::timeline::Entry;
 use crate::settings::{BackgroundMode, CacheKinds};
 use crate::stash::background_mode;
 use crate::stash::own_report::Runs;
-use crate::stash::siblings::Siblings;
+use crate::stash::siblings::{Kin, Siblings};
 use crate::stash::writer::Start;
 
 /// How many device parts a stash keeps open that no device uses.
@@ -166,8 +166,8 @@ impl Stash {
     }
 
     /// The siblings of the part of this device header. Opens nothing.
-    pub fn siblings(&self, header: &DeviceHeader) -> Siblings {
-        Siblings::new(&self.home, &self.shared, header)
+    pub fn siblings(&self, header: &DeviceHeader, kin: Kin) -> Siblings {
+        Siblings::new(&self.home, &self.shared, header, kin)
     }
 
     /// Sets the function that makes this process's report from the store's counters. The writer calls it after changes

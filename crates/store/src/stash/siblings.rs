@@ -1,5 +1,6 @@
-//! The siblings of a device part: parts of the same application whose device headers differ from its own in the digest
-//! of the enabled features alone. The specification binds cache data to the driver, not to what a device enables.
+//! The siblings of a device part: parts of the same application whose artifacts its driver may take. The specification
+//! binds cache data to the driver, not to what a device enables; and the binaries of shader objects not to a version of
+//! the driver, but to what the shaders do, which is another thing where other features are enabled.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -26,11 +27,35 @@ const MOST_LOOKED_AT: usize = 64;
 /// The number of segments of a part that are tried for a header that can be read.
 const HEADERS: usize = 3;
 
+/// Which parts are siblings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kin {
+    /// Their device headers differ in the digest of the enabled features alone.
+    Features,
+    /// They are of another version of the driver.
+    Versions,
+}
+
+impl Kin {
+    fn are(self, one: &DeviceHeader, other: &DeviceHeader) -> bool {
+        let but_for_version = || DeviceHeader {
+            driver_version: other.driver_version,
+            pipeline_cache_uuid: other.pipeline_cache_uuid,
+            ..one.clone()
+        };
+        match self {
+            Kin::Features => one.mismatch(other) == Some(HeaderMismatch::Features),
+            Kin::Versions => one != other && but_for_version() == *other,
+        }
+    }
+}
+
 /// The siblings of one device part. They are opened after the first miss in that part.
 pub struct Siblings {
     home: Arc<Home>,
     shared: Arc<Shared>,
     header: DeviceHeader,
+    kin: Kin,
     parts: ReadOnlyParts,
     /// Artifacts that the driver has refused in this process, as [`table::hash`].
     refused: papaya::HashSet<u64, Keyed>,
@@ -47,11 +72,12 @@ struct Sibling {
 
 impl Siblings {
     /// Opens nothing.
-    pub(crate) fn new(home: &Arc<Home>, shared: &Arc<Shared>, header: &DeviceHeader) -> Siblings {
+    pub(crate) fn new(home: &Arc<Home>, shared: &Arc<Shared>, header: &DeviceHeader, kin: Kin) -> Siblings {
         Siblings {
             home: home.clone(),
             shared: shared.clone(),
             header: header.clone(),
+            kin,
             parts: ReadOnlyParts::default(),
             refused: papaya::HashSet::builder()
                 .hasher(Keyed::default())
@@ -154,8 +180,7 @@ impl Siblings {
         let folder = home.sub_until(name, false, interrupted).ok()?;
         let (mut names, _) = folder.names_until(".vks", interrupted).ok()?;
         let header = names.iter().rev().take(HEADERS).find_map(|name| header_of(&folder, name))?;
-        let is_sibling = header.mismatch(&self.header) == Some(HeaderMismatch::Features);
-        if !is_sibling || name != folder_name(&header) {
+        if !self.kin.are(&header, &self.header) || name != folder_name(&header) {
             return None;
         }
         Some(Sibling { newest: names.pop()?, part: ReadOnlyPart::new(folder, PartIdentity::Device(header)) })

@@ -13,6 +13,7 @@ use crate::format::file::PartIdentity;
 use crate::part::read_only::ReadOnlyPart;
 use crate::part::tallies::Tallies;
 use crate::settings::places::FILE;
+use crate::stash::siblings::Kin;
 use crate::tests::processes::in_a_child;
 
 fn with_bases(root: &Path, bases: &[&Path]) -> Arc<Stash> {
@@ -244,7 +245,7 @@ fn siblings_are_looked_for_in_bases_too() {
     let before = snapshot(base.path());
     let stash = with_bases(own.path(), &[base.path()]);
     let mut buffer = Vec::new();
-    assert!(stash.siblings(&header()).read(&key(2), 0, &mut buffer).is_some());
+    assert!(stash.siblings(&header(), Kin::Features).read(&key(2), 0, &mut buffer).is_some());
     assert_eq!(*buffer, *payload(2));
     drop(stash);
     assert!(snapshot(base.path()) == before);

@@ -3,7 +3,7 @@
 use super::*;
 use crate::disk::faults;
 use crate::disk::faults::Plan;
-use crate::stash::siblings::Siblings;
+use crate::stash::siblings::{Kin, Siblings};
 use crate::tests::processes::in_a_child;
 
 /// The header of a device that enables something else.
@@ -50,7 +50,7 @@ fn artifacts_of_other_features_are_read_and_those_of_other_drivers_are_not() {
     fill(root.path(), &sibling(1), 20..23);
     fill(root.path(), &sibling(2), 22..25);
     let stash = open(root.path());
-    let siblings = stash.siblings(&header());
+    let siblings = stash.siblings(&header(), Kin::Features);
     assert_eq!(read(&siblings, 0..30), (20..25).collect::<Vec<_>>());
     assert!(siblings.have_artifacts());
     let mut buffer = Vec::new();
@@ -65,11 +65,34 @@ fn artifacts_of_other_features_are_read_and_those_of_other_drivers_are_not() {
 }
 
 #[test]
+fn artifacts_of_other_versions_are_those_with_the_same_features() {
+    let root = root();
+    let others: [fn(&mut DeviceHeader); 8] = [
+        |h| h.driver_version += 1,
+        |h| h.pipeline_cache_uuid[3] += 1,
+        |h| h.vendor_id += 1,
+        |h| h.device_id += 1,
+        |h| h.driver_id += 1,
+        |h| h.pointer_width = 4,
+        |h| h.schema += 1,
+        |h| h.features_digest[0] += 1,
+    ];
+    for (number, change) in (0..).zip(others) {
+        let mut other = header();
+        change(&mut other);
+        fill(root.path(), &other, number..number + 1);
+    }
+    fill(root.path(), &header(), 10..12);
+    let stash = open(root.path());
+    assert_eq!(read(&stash.siblings(&header(), Kin::Versions), 0..30), [0, 1]);
+}
+
+#[test]
 fn without_siblings_there_is_nothing() {
     let root = root();
     fill(root.path(), &header(), 0..2);
     let stash = open(root.path());
-    let siblings = stash.siblings(&header());
+    let siblings = stash.siblings(&header(), Kin::Features);
     assert!(read(&siblings, 0..2).is_empty() && !siblings.have_artifacts());
 }
 
@@ -86,7 +109,7 @@ fn the_newest_siblings_are_used() {
     put_all(&stash.device(&sibling(50)).unwrap(), Kind::Verified, 0..3);
     drop(stash);
     let stash = open(root.path());
-    assert_eq!(read(&stash.siblings(&header()), 0..12), (4..12).collect::<Vec<_>>());
+    assert_eq!(read(&stash.siblings(&header(), Kin::Features), 0..12), (4..12).collect::<Vec<_>>());
 }
 
 #[test]
@@ -108,7 +131,7 @@ fn quarantined_and_damaged_artifacts_are_not_read() {
     bytes[at] ^= 1;
     std::fs::write(&segment, bytes).unwrap();
     let stash = open(root.path());
-    assert_eq!(read(&stash.siblings(&header()), 0..6), [0, 1, 3, 5]);
+    assert_eq!(read(&stash.siblings(&header(), Kin::Features), 0..6), [0, 1, 3, 5]);
 }
 
 #[test]
@@ -127,7 +150,7 @@ fn references_are_followed_and_a_folder_of_another_name_is_none() {
     assert_eq!(stash.device(&sibling(1)).unwrap().len(Kind::Same), 1);
     let mut buffer = Vec::new();
     for number in [0, 1] {
-        assert!(stash.siblings(&header()).read(&key(number), 0, &mut buffer).is_some());
+        assert!(stash.siblings(&header(), Kin::Features).read(&key(number), 0, &mut buffer).is_some());
         assert_eq!(*buffer, *payload(number as u8 + 1));
     }
     drop(stash);
@@ -135,7 +158,7 @@ fn references_are_followed_and_a_folder_of_another_name_is_none() {
     let name = format!("device-{}", sibling(1).short_digest());
     std::fs::rename(folder.join(&name), folder.join("device-0123456789abcdef")).unwrap();
     let stash = open(root.path());
-    assert!(stash.siblings(&header()).read(&key(0), 0, &mut buffer).is_none());
+    assert!(stash.siblings(&header(), Kin::Features).read(&key(0), 0, &mut buffer).is_none());
 }
 
 #[test]
@@ -144,7 +167,7 @@ fn without_time_nothing_is_opened_and_nobody_waits() {
     fill(root.path(), &sibling(1), 0..3);
     let none = Duration::ZERO;
     let stash = open_within(root.path(), WaitLimits { opening: none, refresh: none, ..WaitLimits::PROGRAM });
-    assert!(read(&stash.siblings(&header()), 0..3).is_empty());
+    assert!(read(&stash.siblings(&header(), Kin::Features), 0..3).is_empty());
 }
 
 fn is_found(siblings: &Siblings, number: u64) -> bool {
@@ -159,7 +182,7 @@ fn a_sibling_that_was_not_looked_at_in_time_is_looked_for_again() {
         let opening = Duration::from_millis(500);
         let stash = open_within(root.path(), WaitLimits { opening, refresh: opening, ..WaitLimits::PROGRAM });
         let _device = stash.device(&header()).unwrap();
-        let siblings = stash.siblings(&header());
+        let siblings = stash.siblings(&header(), Kin::Features);
         faults::begin(Plan::Delayed { delay: Duration::from_millis(300) });
         assert!(!is_found(&siblings, 1));
         faults::end();
@@ -176,7 +199,7 @@ fn a_disk_that_stays_slow_is_tried_a_few_times() {
         }
         let stash = open_within(root.path(), WaitLimits::PROGRAM);
         let _device = stash.device(&header()).unwrap();
-        let siblings = stash.siblings(&header());
+        let siblings = stash.siblings(&header(), Kin::Features);
         faults::begin(Plan::Delayed { delay: Duration::from_millis(20) });
         // Each attempt is due 100 ms after the one before.
         for _ in 0..20 {
@@ -201,7 +224,7 @@ fn siblings_that_are_not_used_keep_no_descriptor() {
         let _device = stash.device(&header()).unwrap();
         let count = || std::fs::read_dir("/proc/self/fd").unwrap().count();
         let before = count();
-        let siblings = stash.siblings(&header());
+        let siblings = stash.siblings(&header(), Kin::Features);
         let _ = is_found(&siblings, 1);
         // Two for each of the eight that are used, and files that the helper reads meanwhile; forty would keep more.
         assert!(count() - before <= 24, "{before} and {}", count());
@@ -214,7 +237,7 @@ fn what_is_cleared_is_gone_in_siblings_too() {
     fill(root.path(), &sibling(1), 0..3);
     let stash = open(root.path());
     let _own = stash.device(&header()).unwrap();
-    let siblings = stash.siblings(&header());
+    let siblings = stash.siblings(&header(), Kin::Features);
     assert!(is_found(&siblings, 1));
     let kinds = crate::settings::CacheKinds::COMPILATIONS;
     crate::maintenance::clear::clear(root.path(), Some(&app().folder), kinds).unwrap();
@@ -233,7 +256,7 @@ fn what_the_driver_has_taken_is_read_again() {
         std::thread::sleep(Duration::from_millis(2));
     }
     let stash = open(root.path());
-    let siblings = stash.siblings(&header());
+    let siblings = stash.siblings(&header(), Kin::Features);
     let mut buffer = Vec::new();
     assert!(siblings.read_taken(&key(1), &mut buffer) && buffer.len() == 600, "the newest one");
     let number = siblings.read(&key(1), 1, &mut buffer).unwrap();
@@ -247,7 +270,7 @@ fn many_threads_ask_at_once() {
     let root = root();
     fill(root.path(), &sibling(1), 0..50);
     let stash = open(root.path());
-    let siblings = stash.siblings(&header());
+    let siblings = stash.siblings(&header(), Kin::Features);
     std::thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| {

@@ -15,6 +15,7 @@ use vkstash_store::format::device::DeviceHeader;
 use vkstash_store::format::record::{Key, Kind};
 use vkstash_store::reports::runs::RunName;
 use vkstash_store::stash::open::Stash;
+use vkstash_store::stash::siblings::Kin;
 
 use crate::capture::header::header;
 use crate::failure::Failure;
@@ -250,7 +251,7 @@ struct LookedUp {
 
 impl LookedUp {
     fn new(stash: Arc<Stash>, segments: u32, in_siblings: bool) -> Result<LookedUp, Failure> {
-        let siblings = in_siblings.then(|| stash.siblings(&header()));
+        let siblings = in_siblings.then(|| stash.siblings(&header(), Kin::Features));
         let found = LookedUp { stash, siblings, records: u64::from(segments) * RECORDS };
         // Opens it, and reads what is read once.
         let deadline = Instant::now() + Duration::from_secs(20);

@@ -23,6 +23,7 @@ mod lookups;
 mod machine;
 mod modules;
 mod nvidia;
+mod objects;
 mod options;
 mod parked;
 mod predict;
@@ -119,6 +120,7 @@ fn run_children(options: &Options) -> Result<(), Failure> {
         Command::Parked(on) => parked::run(&runner, on, rounds(5))?,
         Command::Busy(on) => busy::run(&runner, on, rounds(30))?,
         Command::Loaded(on) => loaded::run(&runner, on, rounds(10))?,
+        Command::Objects(on) => objects::run(&runner, on, rounds(15))?,
         Command::Small(on) => small::run(&runner, on, rounds(40))?,
         Command::Bases(on) => bases::run(&runner, on, rounds(5))?,
         Command::Devices(on) => devices::run(&runner, on, rounds(5))?,

@@ -40,6 +40,8 @@ pub(crate) enum Command {
     /// Real programs (scripts/programs.sh) at default settings over the driver's warm cache, with and without the
     /// layer, and after the loss of that cache.
     Programs(Programs),
+    /// Shader objects that are served, against a program that keeps the driver's binaries itself.
+    Objects(OnDriver),
     /// Pipelines that background work finishes before the program asks for them.
     Parked(OnDriver),
     /// What busy workers cost the program: a thread that computes, and its own creation calls.

@@ -12,6 +12,7 @@ mod create;
 mod failure;
 mod hit;
 mod identifiers;
+mod objects;
 mod options;
 mod slow;
 mod vulkan;
@@ -29,7 +30,7 @@ use crate::caches::Cache;
 use crate::create::{Plan, Source};
 use crate::failure::Failure;
 use crate::identifiers::Book;
-use crate::options::{Command, Habit, Options, Run};
+use crate::options::{Command, Habit, Objects, Options, Run};
 use crate::vulkan::{Gpu, nanos};
 
 fn main() -> ExitCode {
@@ -117,6 +118,16 @@ fn rounds(
     initial_data: &[u8],
     report: &mut Report,
 ) -> Result<(), Failure> {
+    if let Some(made_of) = &options.shader_objects {
+        let file = match made_of {
+            Objects::File(path) => Some(path.as_path()),
+            Objects::Code => None,
+        };
+        for _ in 0..options.rounds {
+            report.rounds.push(objects::round(gpu, modules, file)?);
+        }
+        return Ok(());
+    }
     let book = match &options.identifier_file {
         Some(path) if options.identifiers => Some(Book::open(path, gpu)?),
         _ => None,

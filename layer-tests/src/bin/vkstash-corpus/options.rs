@@ -49,6 +49,10 @@ pub(crate) struct Run {
     /// Create shader modules, no pipelines.
     #[arg(long, conflicts_with = "no_pipelines")]
     pub(crate) modules_only: bool,
+    /// Create shader objects, no pipelines: of SPIR-V (code), or of binaries that this program keeps (file:PATH; made
+    /// of SPIR-V and written there if there is no file).
+    #[arg(long, value_name = "code|file:PATH", conflicts_with_all = ["no_pipelines", "modules_only", "hit"])]
+    pub(crate) shader_objects: Option<Objects>,
     /// Create everything this many times.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) rounds: usize,
@@ -132,6 +136,25 @@ impl FromStr for Habit {
                 _ => return Err("one of none, fresh, fresh-read, shared, file:PATH".to_owned()),
             },
         })
+    }
+}
+
+/// What shader objects are made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Objects {
+    Code,
+    File(PathBuf),
+}
+
+impl FromStr for Objects {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.strip_prefix("file:") {
+            Some(path) if !path.is_empty() => Ok(Objects::File(path.into())),
+            None if text == "code" => Ok(Objects::Code),
+            _ => Err("one of code, file:PATH".to_owned()),
+        }
     }
 }
 

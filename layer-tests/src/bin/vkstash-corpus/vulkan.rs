@@ -28,6 +28,7 @@ pub(crate) struct Gpu {
     set_layout: vk::DescriptorSetLayout,
     layout: vk::PipelineLayout,
     pub(crate) identifiers: Option<ash::ext::shader_module_identifier::Device>,
+    pub(crate) shader_objects: Option<ash::ext::shader_object::Device>,
     pub(crate) identifier_algorithm: [u8; vk::UUID_SIZE],
     pub(crate) describes: report::Device,
 }
@@ -74,6 +75,10 @@ impl Gpu {
             unsafe { instance.get_physical_device_properties2(physical, &mut all) };
             identifier_algorithm = more.shader_module_identifier_algorithm_uuid;
         }
+        let shader_objects = options
+            .shader_objects
+            .is_some()
+            .then(|| ash::ext::shader_object::Device::new(&instance, &device));
         let push_constants = PUSH_CONSTANTS.min(properties.limits.max_push_constants_size);
         let (set_layout, layout) = create_layouts(&device, push_constants)?;
         Ok(Self {
@@ -86,9 +91,15 @@ impl Gpu {
             set_layout,
             layout,
             identifiers,
+            shader_objects,
             identifier_algorithm,
             describes,
         })
+    }
+
+    /// The set layout and the push constants that every shader has.
+    pub(crate) fn layouts(&self) -> ([vk::DescriptorSetLayout; 1], [vk::PushConstantRange; 1]) {
+        ([self.set_layout], [push_constants(self.push_constants)])
     }
 
     /// vkCreateShaderModule, and its nanoseconds.
@@ -206,13 +217,16 @@ fn create_layouts(
     let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
     // SAFETY: a live device; the bindings outlive the call.
     let set_layout = unsafe { device.create_descriptor_set_layout(&info, None)? };
-    let ranges =
-        [vk::PushConstantRange::default().stage_flags(vk::ShaderStageFlags::COMPUTE).size(push_constants)];
+    let ranges = [self::push_constants(push_constants)];
     let sets = [set_layout];
     let info = vk::PipelineLayoutCreateInfo::default().set_layouts(&sets).push_constant_ranges(&ranges);
     // SAFETY: a live device; layouts and ranges outlive the call.
     let layout = unsafe { device.create_pipeline_layout(&info, None)? };
     Ok((set_layout, layout))
+}
+
+fn push_constants(size: u32) -> vk::PushConstantRange {
+    vk::PushConstantRange::default().stage_flags(vk::ShaderStageFlags::COMPUTE).size(size)
 }
 
 /// Nanoseconds since `started`.
@@ -305,6 +319,7 @@ fn create_device(
     }
     let (mut on11, mut on12) = (features::eleven(&have11), features::twelve(&have12));
     let mut on13 = features::thirteen(&have13).pipeline_creation_cache_control(options.identifiers);
+    let mut objects = vk::PhysicalDeviceShaderObjectFeaturesEXT::default().shader_object(true);
     let mut control = vk::PhysicalDevicePipelineCreationCacheControlFeatures::default()
         .pipeline_creation_cache_control(true);
     let mut identifier =
@@ -314,6 +329,9 @@ fn create_device(
     }
     if version >= vk::API_VERSION_1_3 {
         enabled = enabled.push_next(&mut on13);
+    }
+    if options.shader_objects.is_some() {
+        enabled = enabled.push_next(&mut objects);
     }
     if options.identifiers {
         enabled = enabled.push_next(&mut identifier);
@@ -346,6 +364,12 @@ fn create_device(
 /// The extensions that the options need and this version of Vulkan lacks.
 fn extensions(version: u32, options: &Run) -> Result<Vec<&'static CStr>, Failure> {
     let mut extensions = Vec::new();
+    if options.shader_objects.is_some() {
+        if version < vk::API_VERSION_1_3 {
+            return Err("--shader-objects needs Vulkan 1.3".into());
+        }
+        extensions.push(vk::EXT_SHADER_OBJECT_NAME);
+    }
     if options.identifiers {
         if version < vk::API_VERSION_1_1 {
             return Err("--identifiers needs Vulkan 1.1".into());
