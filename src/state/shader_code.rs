@@ -25,12 +25,15 @@ impl Binaries {
         let mut words: Vec<u128> = memory::room(binaries.iter().map(|b| b.len().div_ceil(16)).sum())?;
         let mut places = memory::room(binaries.len())?;
         for binary in binaries {
-            places.push((words.len(), binary.len()));
-            words.extend(binary.chunks(16).map(|chunk| {
-                let mut word = [0; 16];
-                word[..chunk.len()].copy_from_slice(chunk);
-                u128::from_ne_bytes(word)
-            }));
+            let at = words.len();
+            places.push((at, binary.len()));
+            // There is room for these words.
+            words.resize(at + binary.len().div_ceil(16), 0);
+            // SAFETY: the words behind `at` are at least as many bytes, and nobody else's.
+            unsafe {
+                let to = words[at..].as_mut_ptr().cast::<u8>();
+                std::ptr::copy_nonoverlapping(binary.as_ptr(), to, binary.len());
+            }
         }
         Some(Binaries { words, places })
     }
