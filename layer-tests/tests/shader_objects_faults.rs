@@ -2,7 +2,7 @@
 //! a stash whose binaries are wrong: the program gets what it gets without the layer.
 
 use std::collections::HashSet;
-use std::fs::{self, OpenOptions};
+use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
@@ -110,7 +110,11 @@ fn shaders(input: &Value) -> Value {
         // SAFETY: a live device with the extension; only shaders that were made are asked.
         let (result, made) = unsafe { shader_objects::create_with(&device, &[], &wanted, allocator) };
         let binary = |shader: vk::ShaderEXT| unsafe { shader_objects::try_binary(&device, shader) };
-        let digest = |binary: &Binary| format!("{:x?}", Sha256::digest(binary.bytes()));
+        let digest = |binary: &Binary| {
+            let bytes = binary.bytes();
+            // What stands behind is zeros.
+            format!("{}: {:x?}", bytes.len(), Sha256::digest(&bytes[..bytes.len().min(4096)]))
+        };
         let binaries: Vec<_> =
             made.iter().map(|s| (*s != vk::ShaderEXT::null()).then(|| binary(*s))).collect();
         if let ([Part::Compute(number)], [Some(Ok(binary))]) = (&call[..], &binaries[..]) {
@@ -347,7 +351,6 @@ fn a_flipped_bit_in_the_file_costs_one_record() {
         let again = expect(scenario, &env, &program(), [7, 1, 1, 0, 0]);
         assert_eq!(again.reports.store().damaged_records, 1);
         expect(scenario, &env, &program(), [8, 0, 0, 0, 0]);
-        assert!(fs::metadata(path).is_ok());
     });
 }
 
@@ -505,9 +508,9 @@ fn a_driver_that_dies_of_nothing_of_ours_quarantines_no_binary() {
 #[test]
 fn binaries_that_a_driver_gives_in_strange_ways_are_recorded_whole_or_not_at_all() {
     on_drivers(|on, scenario| {
-        let failing = |call: Option<u32>| json!({ "faults": [{ "command": "vkGetShaderBinaryDataEXT", "call": call, "result": NO_MEMORY }] });
+        let fails = json!({ "faults": [{ "command": "vkGetShaderBinaryDataEXT", "result": NO_MEMORY }] });
         let cases = [
-            ("fails", failing(None), 0),
+            ("fails", fails, 0),
             ("empty", json!({ "shader_data": "empty" }), 0),
             ("shrinks", json!({ "shader_data": "shrinks" }), 8),
             ("grows", json!({ "shader_data": "grows" }), 0),
@@ -516,12 +519,6 @@ fn binaries_that_a_driver_gives_in_strange_ways_are_recorded_whole_or_not_at_all
         ];
         for (name, script, recorded) in cases {
             let env = on(&script).stash(scenario.folder().join(name));
-            if name == "claims much" {
-                // The program of this test would not get a binary of that size, either.
-                let run = scenario.run("shaders", &env, &Program::default());
-                assert!(run.status.success(), "{}", run.ending());
-                continue;
-            }
             let first = run(scenario, &env, &program());
             assert_eq!(numbers(&first), [0, 8, recorded, 0, 0], "{name}: {:?}", first.reports);
             let second = run(scenario, &env, &program());

@@ -158,7 +158,7 @@ pub unsafe fn binary(device: &Device, shader: vk::ShaderEXT) -> Binary {
     unsafe { try_binary(device, shader) }.unwrap()
 }
 
-/// A shader's binary, or what the driver says instead.
+/// A shader's binary, or what the driver says instead. There is no memory for one that is larger than any.
 ///
 /// # Safety
 /// A live shader of this device.
@@ -169,6 +169,9 @@ pub unsafe fn try_binary(device: &Device, shader: vk::ShaderEXT) -> Result<Binar
     // SAFETY: a live shader; NULL asks for the length, and then there is room for as much.
     unsafe {
         get(device, shader, &mut length, ptr::null_mut()).result()?;
+        if length > 1 << 30 {
+            return Err(vk::Result::ERROR_OUT_OF_HOST_MEMORY);
+        }
         let mut words = vec![0_u128; length.div_ceil(16)];
         let room = length;
         match get(device, shader, &mut length, words.as_mut_ptr().cast()) {
