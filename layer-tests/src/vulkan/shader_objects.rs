@@ -65,8 +65,10 @@ impl Binary {
 
     /// Its bytes.
     pub fn bytes(&self) -> Vec<u8> {
-        let all: Vec<u8> = self.words.iter().flat_map(|word| word.to_ne_bytes()).collect();
-        all[..self.length].to_vec()
+        let mut all = Vec::with_capacity(16 * self.words.len());
+        self.words.iter().for_each(|word| all.extend_from_slice(&word.to_ne_bytes()));
+        all.truncate(self.length);
+        all
     }
 }
 
