@@ -109,6 +109,7 @@ fn shaders(input: &Value) -> Value {
         let wanted: Vec<Shader> = call.iter().flat_map(|part| shaders_of(part, &given)).collect();
         // SAFETY: a live device with the extension; only shaders that were made are asked.
         let (result, made) = unsafe { shader_objects::create_with(&device, &[], &wanted, allocator) };
+        // SAFETY: a live shader of this device.
         let binary = |shader: vk::ShaderEXT| unsafe { shader_objects::try_binary(&device, shader) };
         let digest = |binary: &Binary| {
             let bytes = binary.bytes();
