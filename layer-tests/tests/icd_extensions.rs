@@ -101,6 +101,60 @@ fn binaries_make_pipelines_without_code_and_wrong_uses_are_noticed() {
     assert!(seen.is_null() || seen["compiles"] == 1, "{seen}");
 }
 
+fn shader_objects_step(_: &Value) -> Value {
+    use vkstash_layer_tests::vulkan::shader_objects::{Binary, Code, Shader, binary, create, destroy};
+    use vkstash_layer_tests::vulkan::shader_objects::{device_options, try_binary};
+    let instance = Instance::new(&InstanceOptions::default()).unwrap();
+    let device = Device::new(&instance, &device_options()).unwrap();
+    let stages =
+        [vk::ShaderStageFlags::VERTEX, vk::ShaderStageFlags::FRAGMENT, vk::ShaderStageFlags::empty()];
+    let make = |codes: [Code; 2]| {
+        let shader = |(at, code)| Shader {
+            stage: stages[at],
+            next: stages[at + 1],
+            linked: true,
+            code,
+            constant: None,
+        };
+        let pair: Vec<_> = codes.into_iter().enumerate().map(shader).collect();
+        // SAFETY: a live device with the extension.
+        unsafe { create(&device, &[], &pair) }
+    };
+    let words = |number| [Code::Spirv(spirv::vertex(number)), Code::Spirv(spirv::fragment(number))];
+    let (first, second) = (make(words(1.0)), make(words(2.0)));
+    assert_eq!([first.0, second.0], [vk::Result::SUCCESS; 2]);
+    // SAFETY: live shaders.
+    let of = |shaders: &[vk::ShaderEXT]| [0, 1].map(|at| unsafe { binary(&device, shaders[at]) });
+    let [vertex, fragment] = of(&first.1);
+    let [_, other] = of(&second.1);
+    let with = |fragment: &Binary| make([Code::Binary(vertex.clone()), Code::Binary(fragment.clone())]);
+    let again = with(&fragment);
+    assert_eq!((again.0, of(&again.1)), (vk::Result::SUCCESS, [vertex.clone(), fragment.clone()]));
+    let mut damaged = fragment.bytes();
+    damaged[60] ^= 1;
+    let refused = (vk::Result::INCOMPATIBLE_SHADER_BINARY_EXT, vec![vk::ShaderEXT::null(); 2]);
+    for wrong in [&other, &vertex, &Binary::of(&damaged), &Binary::of(&fragment.bytes()[..100])] {
+        assert_eq!(with(wrong), refused);
+    }
+    let mixed = make([Code::Binary(vertex.clone()), Code::Spirv(spirv::fragment(1.0))]);
+    // SAFETY: each is destroyed once; the driver notices that a shader is asked for that is not there any more.
+    let asked = unsafe {
+        [&first, &second, &again, &mixed].iter().for_each(|made| destroy(&device, &made.1));
+        try_binary(&device, first.1[0])
+    };
+    assert_eq!(asked, Err(vk::Result::ERROR_UNKNOWN));
+    let gone = vk::Handle::as_raw(first.1[0]);
+    let gone = format!("vkGetShaderBinaryDataEXT: VkShaderEXT {gone:#x} is unknown or destroyed");
+    seen(device, instance, &["vkCreateShadersEXT: shaders of SPIR-V and of binaries are linked", &gone])
+}
+
+#[test]
+fn binaries_make_shader_objects_with_those_that_they_were_linked_with() {
+    let seen = on(json!({ "shader_object": true }), shader_objects_step);
+    // Two pairs, and one shader of the pair that is mixed.
+    assert!(seen.is_null() || seen["compiles"] == 5, "{seen}");
+}
+
 fn deferral_step(_: &Value) -> Value {
     let instance = Instance::new(&InstanceOptions::default()).unwrap();
     let extensions = vec![khr::deferred_host_operations::NAME, khr::ray_tracing_pipeline::NAME];

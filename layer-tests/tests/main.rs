@@ -57,6 +57,7 @@ mod remote;
 mod reports;
 mod sameness;
 mod shader_objects;
+mod shader_objects_faults;
 mod siblings;
 mod signals;
 mod states;

@@ -35,16 +35,21 @@ pub fn has_failed<I>(request: &Request<'_, I>) -> bool {
     })
 }
 
-/// Records that the driver refuses this key with an error, or that it creates the pipeline again. `before`: the stash
-/// already had the key as failed. A lack of memory and a lost device are not recorded, because they pass.
-pub fn note_failure(device: &Device, key: &Key, before: bool, result: vk::Result) {
+/// Whether an error is none of what the driver was asked for: a lack of memory, and a lost device.
+pub fn passes(result: vk::Result) -> bool {
     let passing = [
         vk::Result::ERROR_OUT_OF_HOST_MEMORY,
         vk::Result::ERROR_OUT_OF_DEVICE_MEMORY,
         vk::Result::ERROR_DEVICE_LOST,
     ];
+    passing.contains(&result)
+}
+
+/// Records that the driver refuses this key with an error, or that it creates the pipeline again. `before`: the stash
+/// already had the key as failed. A lack of memory and a lost device are not recorded, because they pass.
+pub fn note_failure(device: &Device, key: &Key, before: bool, result: vk::Result) {
     let now = result.as_raw() < 0;
-    if before == now || passing.contains(&result) {
+    if before == now || passes(result) {
         return;
     }
     let Some(stored) = device.stored() else { return };

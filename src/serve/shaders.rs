@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use ash::vk::{self, Handle};
 
+use super::record::passes;
 use crate::live::call::Call;
 use crate::state::described::Encoded;
 use crate::state::device::Device;
@@ -32,15 +33,18 @@ type Unit = Vec<usize>;
 struct Missing<'a> {
     unit: Unit,
     described: Described<'a>,
-    /// How often the driver has refused what was recorded of them.
-    refusals: u8,
+    refusals: Refusals,
 }
+
+/// How often in a row the driver has refused what was recorded of shaders. None: it is not recorded again, because the
+/// driver has refused it too often, or because what the stash has is good, and could not be used.
+type Refusals = Option<u8>;
 
 /// Shaders that the driver has made of their code.
 pub struct NewShaders<'a> {
     /// Which drivers take their binaries.
     takes: &'a ShaderBinaries,
-    units: Vec<(Vec<vk::ShaderEXT>, Described<'a>, u8)>,
+    units: Vec<(Vec<vk::ShaderEXT>, Described<'a>, Refusals)>,
     /// What the driver needed for one shader.
     cost: Duration,
 }
@@ -142,18 +146,34 @@ pub unsafe fn create<'a>(
         // SAFETY: the place of one of the `count` shaders.
         unsafe { *shaders.add(place) = shader };
     }
-    let mut made = NewShaders { takes, units: Vec::new(), cost };
-    if result == vk::Result::SUCCESS {
-        let described = missing.iter().map(|missing| missing.unit.len() as u64).sum::<u64>();
-        device.counters().add(Count::ShadersCompiled, described);
-        device.counters().add(Count::ShadersPassedOn, left.len() as u64 - described);
-        for Missing { unit, described, refusals } in missing {
-            // SAFETY: the driver has written a handle to each place.
-            let handles = unit.iter().map(|&place| unsafe { *shaders.add(place) }).collect();
-            made.units.push((handles, described, refusals));
+    if result.as_raw() < 0 {
+        return (result, NewShaders { takes, units: Vec::new(), cost });
+    }
+    // SAFETY: the driver, or the lines above, have written a handle or NULL to each of the `count` places.
+    let handles = unsafe { std::slice::from_raw_parts(shaders, given.len()) };
+    (result, NewShaders { takes, units: new_units(device, &left, missing, handles), cost })
+}
+
+/// Those of the missing shaders that the driver has made, and counts all that it has made. It need not have made all:
+/// binaries of the program's own may be incompatible, which is no error.
+fn new_units<'a>(
+    device: &Device,
+    left: &[usize],
+    missing: Vec<Missing<'a>>,
+    handles: &[vk::ShaderEXT],
+) -> Vec<(Vec<vk::ShaderEXT>, Described<'a>, Refusals)> {
+    let (mut units, mut compiled) = (Vec::new(), 0);
+    for Missing { unit, described, refusals } in missing {
+        let made: Vec<vk::ShaderEXT> = unit.iter().map(|&place| handles[place]).collect();
+        if made.iter().all(|shader| !shader.is_null()) {
+            compiled += made.len() as u64;
+            units.push((made, described, refusals));
         }
     }
-    (result, made)
+    let all = left.iter().filter(|&&place| !handles[place].is_null()).count() as u64;
+    device.counters().add(Count::ShadersCompiled, compiled);
+    device.counters().add(Count::ShadersPassedOn, all - compiled);
+    units
 }
 
 /// The shaders of SPIR-V of a call. What the program has made of binaries of its own is in none.
@@ -202,8 +222,8 @@ impl<'a> Described<'a> {
     }
 }
 
-/// Has the driver make the shaders of what the stash has. Otherwise: how often the driver has refused the binaries in
-/// its own part.
+/// Has the driver make the shaders of what the stash has: of its own part, or else of those of other versions of the
+/// driver.
 ///
 /// # Safety
 /// The create infos are valid and those that were described, and `allocator` is the program's.
@@ -213,9 +233,9 @@ unsafe fn offer(
     described: &Described<'_>,
     infos: &[&Info<'_>],
     allocator: *const vk::AllocationCallbacks<'_>,
-) -> Result<Vec<vk::ShaderEXT>, u8> {
-    let Some(stored) = device.stored() else { return Err(0) };
-    let (key, mut buffer, mut refusals) = (&described.key, Vec::new(), 0);
+) -> Result<Vec<vk::ShaderEXT>, Refusals> {
+    let Some(stored) = device.stored() else { return Err(None) };
+    let (key, mut buffer) = (&described.key, Vec::new());
     if stored.device.read(Kind::Artifact, key, &mut buffer) {
         // SAFETY: the arguments of this function.
         match unsafe { offer_record(device, stored, takes, key, &buffer, infos, allocator) } {
@@ -223,25 +243,26 @@ unsafe fn offer(
                 stored.stash.note_taken(&stored.device, key);
                 return Ok(made);
             }
-            Err(number) => refusals = number,
+            Err(Some(0)) => {}
+            Err(refusals) => return Err(refusals),
         }
     }
     let mut from = 0;
-    while let Some(number) = stored.read_version(key, from, &mut buffer).filter(|_| refusals == 0) {
+    while let Some(number) = stored.read_version(key, from, &mut buffer) {
         from = number + 1;
         // SAFETY: the arguments of this function.
         if let Ok(made) = unsafe { offer_record(device, stored, takes, key, &buffer, infos, allocator) } {
             device.counters().add(Count::ShadersOtherVersion, made.len() as u64);
             // The other part may be deleted before the next run.
-            stored.device.put(Kind::Artifact, key, std::mem::take(&mut buffer).into_boxed_slice());
+            stored.device.put(Kind::Artifact, key, buffer.into_boxed_slice());
             stored.stash.note_use(Kind::Artifact, key);
             return Ok(made);
         }
     }
-    Err(refusals)
+    Err(Some(0))
 }
 
-/// Has the driver make the shaders of one record. Otherwise: how often the driver has refused it.
+/// Has the driver make the shaders of one record.
 ///
 /// # Safety
 /// As [`offer`].
@@ -253,27 +274,30 @@ unsafe fn offer_record(
     record: &[u8],
     infos: &[&Info<'_>],
     allocator: *const vk::AllocationCallbacks<'_>,
-) -> Result<Vec<vk::ShaderEXT>, u8> {
-    let refusals = payload::refusals(record);
-    let found = StoredShaders::parse(record)
-        .filter(|found| found.binaries.len() == infos.len() && takes.take(&found.made_by))
-        .filter(|_| refusals < payload::REFUSALS_LIMIT);
-    let copied = found
-        .and_then(|found| Binaries::copy(&found.binaries))
-        .filter(|copied| device.shader_code.has_room(copied));
-    let (Some(binaries), Some(create)) = (copied, device.table.create_shaders) else {
-        return Err(refusals);
+) -> Result<Vec<vk::ShaderEXT>, Refusals> {
+    let Some(create) = device.table.create_shaders else { return Err(None) };
+    let is_whole = |found: &StoredShaders<'_>| {
+        found.binaries.len() == infos.len() && found.binaries.iter().all(|binary| !binary.is_empty())
     };
+    let found = StoredShaders::parse(record).filter(|found| is_whole(found) && takes.take(&found.made_by));
+    // Nothing that this driver has made was refused.
+    let Some(found) = found else { return Err(Some(0)) };
+    let refusals = payload::refusals(record);
+    if refusals >= payload::REFUSALS_LIMIT {
+        return Err(None);
+    }
+    let copied = Binaries::copy(&found.binaries).filter(|copied| device.shader_code.has_room(copied));
+    let Some(binaries) = copied else { return Err(None) };
     let admission = stored.device.admit(key);
     match admission {
         Admission::Granted(_) => {}
         Admission::NotYet => {
             device.count(Count::NotReady);
-            return Err(refusals);
+            return Err(None);
         }
         Admission::Quarantined => {
             device.count(Count::Quarantined);
-            return Err(payload::REFUSALS_LIMIT);
+            return Err(None);
         }
     }
     let offered: Vec<Info<'_>> = infos
@@ -300,12 +324,12 @@ unsafe fn offer_record(
     }
     // SAFETY: what was made in part, which nobody has seen.
     unsafe { destroy(device, allocator, made.into_iter()) };
-    if result != vk::Result::INCOMPATIBLE_SHADER_BINARY_EXT {
-        // No error of the program's call, which the driver gets now.
-        return Err(refusals);
+    if passes(result) {
+        return Err(None);
     }
+    // Another error counts as a refusal. The driver gets the program's own call now, whose error is the program's.
     device.counters().add(Count::ShadersNotTaken, infos.len() as u64);
-    Err(refusals + 1)
+    Err(Some(refusals + 1))
 }
 
 /// Records the binaries of shaders that the driver has made, and whatever of their recipes is missing.
@@ -315,9 +339,7 @@ unsafe fn offer_record(
 pub unsafe fn record(device: &Device, made: NewShaders<'_>) {
     let Some(stored) = device.stored() else { return };
     for (shaders, described, refusals) in made.units {
-        if refusals >= payload::REFUSALS_LIMIT {
-            continue;
-        }
+        let Some(refusals) = refusals else { continue };
         // SAFETY: live shaders of this device.
         let binaries = shaders.iter().map(|shader| unsafe { binary(device, *shader) });
         let Some(binaries) = binaries.collect::<Option<Vec<Binary>>>() else { continue };
@@ -373,7 +395,8 @@ unsafe fn binary(device: &Device, shader: vk::ShaderEXT) -> Option<Binary> {
     let room = size;
     // SAFETY: a live shader, and room for as many bytes.
     let result = unsafe { get(device.handle, shader, &mut size, data.as_mut_ptr().cast()) };
-    (result == vk::Result::SUCCESS && size > 0).then_some(Binary(data, size.min(room)))
+    // More than there is room for was cut.
+    (result == vk::Result::SUCCESS && (1..=room).contains(&size)).then_some(Binary(data, size))
 }
 
 #[cfg(test)]

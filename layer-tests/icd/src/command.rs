@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ash::vk;
 
-use crate::config::{self, Death, Fault};
+use crate::config::{self, Death, Fault, ShaderCode};
 use crate::overlap;
 use crate::record::{self, Call};
 
@@ -38,7 +38,8 @@ fn guarded(mut call: Call, body: impl FnOnce(&mut Call) -> vk::Result) -> vk::Re
 
 fn strike(command: &str, count: u64) -> Option<vk::Result> {
     let config = config::current();
-    let is_meant = |fault: &&Fault| fault.word.is_none() && fault.call.is_none_or(|call| call == count);
+    let is_of_call = |fault: &&Fault| fault.word.is_none() && fault.code.is_none();
+    let is_meant = |fault: &&Fault| is_of_call(fault) && fault.call.is_none_or(|call| call == count);
     let mut result = None;
     for fault in config.faults.iter().filter(|fault| is_of(fault, command)).filter(is_meant) {
         result = inflict(fault).or(result);
@@ -50,6 +51,18 @@ fn strike(command: &str, count: u64) -> Option<vk::Result> {
 pub fn strike_compile(call: &Call) -> Option<vk::Result> {
     let config = config::current();
     let is_meant = |fault: &&Fault| fault.word.is_some_and(|word| call.words.contains(&word));
+    let mut result = None;
+    for fault in config.faults.iter().filter(|fault| is_of(fault, call.command)).filter(is_meant) {
+        result = inflict(fault).or(result);
+    }
+    result
+}
+
+/// Applies the faults that name what shader objects are made of, to the one at this place of its call.
+pub fn strike_shader(call: &Call, code: ShaderCode, place: usize) -> Option<vk::Result> {
+    let config = config::current();
+    let is_meant =
+        |fault: &&Fault| fault.code == Some(code) && fault.shader.is_none_or(|shader| shader == place);
     let mut result = None;
     for fault in config.faults.iter().filter(|fault| is_of(fault, call.command)).filter(is_meant) {
         result = inflict(fault).or(result);

@@ -48,6 +48,34 @@ pub enum Death {
     Exit,
 }
 
+/// What vkGetShaderBinaryDataEXT gives.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum ShaderData {
+    /// The binary.
+    Full,
+    /// No data: the size is 0.
+    Empty,
+    /// The size that it is asked for is too large; the data tells the true one.
+    Shrinks,
+    /// The size that it is asked for is too small, so the data is VK_INCOMPLETE.
+    Grows,
+    /// As `grows`, but with VK_SUCCESS: as much as there is room for, and the true size.
+    GrowsUnsaid,
+    /// Other bytes each time, which the driver takes.
+    Changes,
+}
+
+/// What a shader object is made of.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum ShaderCode {
+    /// SPIR-V.
+    Spirv,
+    /// A binary.
+    Binary,
+}
+
 /// One scripted fault.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -58,6 +86,10 @@ pub struct Fault {
     pub call: Option<u64>,
     /// Only compiles of pipelines with a module whose code has this word.
     pub word: Option<u32>,
+    /// Only shader objects that are made of this.
+    pub code: Option<ShaderCode>,
+    /// With `code`: only the shader at this place of its call, from 0.
+    pub shader: Option<usize>,
     /// The result to return without doing anything; outputs become NULL.
     pub result: Option<i32>,
     /// Ends the process.
@@ -96,6 +128,14 @@ pub struct Config {
     pub pipeline_binary: bool,
     /// pipelineBinaryPrefersInternalCache.
     pub prefers_internal_cache: bool,
+    /// VK_EXT_shader_object.
+    pub shader_object: bool,
+    /// shaderBinaryUUID: 32 hex digits.
+    pub shader_binary_uuid: String,
+    /// shaderBinaryVersion.
+    pub shader_binary_version: u32,
+    /// The answer of vkGetShaderBinaryDataEXT.
+    pub shader_data: ShaderData,
     /// What happens to deferred work.
     pub deferral: Deferral,
     /// The result of deferred work that fails; default: VK_ERROR_OUT_OF_HOST_MEMORY.
@@ -133,7 +173,8 @@ pub struct Config {
     pub claims_binaries: Option<u32>,
     /// Microseconds that a compile takes.
     pub compile_us: u64,
-    /// Bytes of a pipeline's code; default: 256 to 1279, by its key.
+    /// Bytes of a pipeline's code; default: 256 to 1279, by its key. As many more does the binary of a shader object
+    /// have.
     pub code_bytes: Option<usize>,
     /// Tells messengers and report callbacks, on the calling thread, that pipelines are made.
     pub messages: bool,
@@ -178,6 +219,10 @@ impl Default for Config {
             without: Vec::new(),
             pipeline_binary: false,
             prefers_internal_cache: false,
+            shader_object: false,
+            shader_binary_uuid: "766b73746173682d736861646572732d".into(),
+            shader_binary_version: 1,
+            shader_data: ShaderData::Full,
             deferral: Deferral::Never,
             deferral_error: ash::vk::Result::ERROR_OUT_OF_HOST_MEMORY.as_raw(),
             join_lingers_ms: 0,
@@ -224,16 +269,12 @@ impl Config {
 
     /// The 16 bytes of pipelineCacheUUID; missing digits are zero.
     pub fn uuid(&self) -> [u8; 16] {
-        let digits: Vec<u8> = self
-            .pipeline_cache_uuid
-            .chars()
-            .filter_map(|c| c.to_digit(16))
-            .map(|digit| digit as u8)
-            .collect();
-        std::array::from_fn(|i| {
-            let digit = |at: usize| digits.get(at).copied().unwrap_or(0);
-            digit(2 * i) << 4 | digit(2 * i + 1)
-        })
+        bytes(&self.pipeline_cache_uuid)
+    }
+
+    /// The 16 bytes of shaderBinaryUUID; missing digits are zero.
+    pub fn shader_uuid(&self) -> [u8; 16] {
+        bytes(&self.shader_binary_uuid)
     }
 
     /// The reported size for `true_bytes` bytes.
@@ -245,6 +286,14 @@ impl Config {
     pub fn identifier_bytes(&self) -> usize {
         self.identifier_size.clamp(1, 32)
     }
+}
+
+fn bytes(text: &str) -> [u8; 16] {
+    let digits: Vec<u8> = text.chars().filter_map(|c| c.to_digit(16)).map(|digit| digit as u8).collect();
+    std::array::from_fn(|i| {
+        let digit = |at: usize| digits.get(at).copied().unwrap_or(0);
+        digit(2 * i) << 4 | digit(2 * i + 1)
+    })
 }
 
 struct Running {

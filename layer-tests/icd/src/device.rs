@@ -63,6 +63,7 @@ unsafe fn examine(
         maintenance5: false,
         libraries: false,
         binaries: false,
+        shader_object: false,
         descriptor_heap: false,
         internal_cache_off: false,
         robustness: [false; 5],
@@ -138,6 +139,7 @@ fn enable(device: &mut Device, s_type: vk::StructureType, asked: &[vk::Bool32]) 
         features::MAINTENANCE5 => device.maintenance5 |= on(0),
         features::LIBRARIES => device.libraries |= on(0),
         features::PIPELINE_BINARY => device.binaries |= on(0),
+        features::SHADER_OBJECT => device.shader_object |= on(0),
         features::DESCRIPTOR_HEAP => device.descriptor_heap |= on(0),
         vk::PhysicalDeviceVulkan13Features::STRUCTURE_TYPE => {
             device.cache_control |= on(features::CACHE_CONTROL_OF_13);

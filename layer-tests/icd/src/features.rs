@@ -60,6 +60,7 @@ pub fn extensions(config: &Config) -> Vec<String> {
         (config.creation_feedback, "VK_EXT_pipeline_creation_feedback"),
         (config.maintenance5, "VK_KHR_maintenance5"),
         (config.pipeline_binary, "VK_KHR_pipeline_binary"),
+        (config.shader_object, "VK_EXT_shader_object"),
     ];
     names.extend(by_field.iter().filter(|(has, _)| *has).map(|(_, name)| (*name).into()));
     names.extend(config.extensions.iter().cloned());
@@ -192,6 +193,7 @@ const TABLE: &[(vk::StructureType, usize, Needs)] = &[
     (vk::PhysicalDeviceHostQueryResetFeatures::STRUCTURE_TYPE, 1, Extension("VK_EXT_host_query_reset")),
     (PIPELINE_BINARY, 1, Extension("VK_KHR_pipeline_binary")),
     (DESCRIPTOR_HEAP, 2, Extension("VK_EXT_descriptor_heap")),
+    (SHADER_OBJECT, 1, Extension("VK_EXT_shader_object")),
 ];
 
 /// VkPhysicalDevicePipelineCreationCacheControlFeatures.
@@ -208,6 +210,8 @@ pub const LIBRARIES: vk::StructureType = vk::PhysicalDeviceGraphicsPipelineLibra
 pub const PIPELINE_BINARY: vk::StructureType = vk::StructureType::from_raw(1_000_483_000);
 /// VkPhysicalDeviceDescriptorHeapFeaturesEXT, which ash 0.38 lacks.
 pub const DESCRIPTOR_HEAP: vk::StructureType = vk::StructureType::from_raw(1_000_135_009);
+/// VkPhysicalDeviceShaderObjectFeaturesEXT.
+pub const SHADER_OBJECT: vk::StructureType = vk::PhysicalDeviceShaderObjectFeaturesEXT::STRUCTURE_TYPE;
 /// Vulkan13Features.pipelineCreationCacheControl.
 pub const CACHE_CONTROL_OF_13: usize = 3;
 /// Vulkan14Features.maintenance5.
@@ -231,7 +235,8 @@ pub fn supported(config: &Config, s_type: vk::StructureType) -> Option<Vec<bool>
 
 /// Whether the driver is older than a structure: a query then leaves it unchanged, as real drivers do.
 pub fn is_unknown_to(config: &Config, s_type: vk::StructureType) -> bool {
-    let newer = [IDENTIFIERS, MAINTENANCE5, PIPELINE_BINARY, DESCRIPTOR_HEAP].contains(&s_type);
+    let newer =
+        [IDENTIFIERS, MAINTENANCE5, PIPELINE_BINARY, DESCRIPTOR_HEAP, SHADER_OBJECT].contains(&s_type);
     newer && supported(config, s_type).is_none_or(|members| !members[0])
 }
 

@@ -41,6 +41,8 @@ pub struct Device {
     pub libraries: bool,
     /// pipelineBinaries is enabled.
     pub binaries: bool,
+    /// shaderObject is enabled.
+    pub shader_object: bool,
     /// descriptorHeap is enabled.
     pub descriptor_heap: bool,
     /// disableInternalCache was requested.

@@ -9,7 +9,8 @@
 //! - `binaries` the commands of pipeline binaries, which read every kind of create info
 //! - `compute`, `graphics`, `ray_tracing` the commands that create pipelines
 //! - `pipelines` creating and destroying them
-//! - `caches`, `deferred`, `executables`, `identifiers` the commands of single extensions and of caches
+//! - `caches`, `deferred`, `executables`, `identifiers`, `shader_objects` the commands of single extensions and of
+//!   caches
 //! - `device`, `instance`, `messengers`, `physical`, `simple` the commands of the objects that all of these need
 //! - `graphics_state`, `libraries`, `stage` the content of a pipeline's key
 //! - `heaps` descriptors of stages, and pipelines without a layout (VK_EXT_descriptor_heap)
@@ -19,8 +20,8 @@
 //! - `content` the content of simple objects
 //! - `handles` instances, devices, queues
 //! - `objects` everything else that has a handle
-//! - `binary`, `cache`, `disk`, `operation`, `turn` objects with behaviour; the driver's disk cache; one thread at a
-//!   time
+//! - `binary`, `cache`, `disk`, `operation`, `shader`, `turn` objects with behaviour; the driver's disk cache; one
+//!   thread at a time
 //! - `chain`, `command`, `features`, `lists`, `marked` pNext chains; running a command; the driver's features; output
 //!   of lists; modules that faults name
 //! - `config` the script
@@ -68,6 +69,8 @@ mod proc_addr;
 mod ray_tracing;
 mod record;
 mod render_pass;
+mod shader;
+mod shader_objects;
 mod shape;
 mod simple;
 mod stage;

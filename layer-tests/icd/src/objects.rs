@@ -12,6 +12,7 @@ use crate::config;
 use crate::hash::Digest;
 use crate::operation::Operation;
 use crate::record;
+use crate::shader::Shader;
 
 /// Identity of an allocator: user data and the free callback. None is the driver's own.
 pub type Allocator = Option<(usize, usize)>;
@@ -94,6 +95,8 @@ pub enum Body {
     Pipeline(Pipeline),
     /// A pipeline binary.
     Binary(Arc<Binary>),
+    /// A shader object.
+    Shader(Shader),
     /// A deferred operation.
     Operation(Arc<Operation>),
 }
@@ -109,6 +112,7 @@ impl Body {
             Body::Cache(_) => "VkPipelineCache",
             Body::Pipeline(..) => "VkPipeline",
             Body::Binary(_) => "VkPipelineBinaryKHR",
+            Body::Shader(_) => "VkShaderEXT",
             Body::Operation(_) => "VkDeferredOperationKHR",
         }
     }

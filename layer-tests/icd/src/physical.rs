@@ -117,6 +117,11 @@ unsafe fn chained_properties(config: &Config, node: *mut vk::BaseOutStructure<'_
                     &mut *node.cast::<vk::PhysicalDeviceShaderModuleIdentifierPropertiesEXT<'_>>();
                 properties.shader_module_identifier_algorithm_uuid = algorithm(config);
             }
+            vk::PhysicalDeviceShaderObjectPropertiesEXT::STRUCTURE_TYPE if config.shader_object => {
+                let properties = &mut *node.cast::<vk::PhysicalDeviceShaderObjectPropertiesEXT<'_>>();
+                properties.shader_binary_uuid = config.shader_uuid();
+                properties.shader_binary_version = config.shader_binary_version;
+            }
             other if other == binary_info::PROPERTIES && config.pipeline_binary => {
                 binary_info::properties(config, node);
             }

@@ -6,7 +6,7 @@ use ash::vk;
 
 use crate::{
     binaries, caches, compute, config, deferred, device, executables, graphics, identifiers, instance,
-    messengers, physical, pipelines, ray_tracing, record, simple,
+    messengers, physical, pipelines, ray_tracing, record, shader_objects, simple,
 };
 
 /// A command of any signature.
@@ -111,6 +111,9 @@ fn on_device(name: &[u8]) -> Option<Command> {
         b"vkGetPipelineExecutablePropertiesKHR" => executables::properties,
         b"vkGetPipelineExecutableStatisticsKHR" => executables::statistics,
         b"vkGetPipelineExecutableInternalRepresentationsKHR" => executables::representations,
+        b"vkCreateShadersEXT" => shader_objects::create,
+        b"vkDestroyShaderEXT" => shader_objects::destroy,
+        b"vkGetShaderBinaryDataEXT" => shader_objects::get_data,
         b"vkDestroyPipeline" => pipelines::destroy,
         b"vkGetShaderModuleIdentifierEXT" => identifiers::of_module,
         b"vkGetShaderModuleCreateInfoIdentifierEXT" => identifiers::of_create_info,
@@ -209,6 +212,7 @@ unsafe extern "system" fn get_device_proc_addr(handle: vk::Device, name: *const 
         b"vkGetPipelineExecutablePropertiesKHR"
         | b"vkGetPipelineExecutableStatisticsKHR"
         | b"vkGetPipelineExecutableInternalRepresentationsKHR" => "VK_KHR_pipeline_executable_properties",
+        b"vkCreateShadersEXT" | b"vkDestroyShaderEXT" | b"vkGetShaderBinaryDataEXT" => "VK_EXT_shader_object",
         b"vkCreateRenderPass2KHR" => "VK_KHR_create_renderpass2",
         b"vkQueuePresentKHR" => "VK_KHR_swapchain",
         _ => "",

@@ -44,21 +44,7 @@ pub unsafe fn add(
         } else {
             hasher.bytes(std::ffi::CStr::from_ptr(stage.p_name).to_bytes());
         }
-        if let Some(info) = stage.p_specialization_info.as_ref() {
-            let data = slice(info.p_data.cast::<u8>(), info.data_size as u32);
-            let mut constants: Vec<(u32, &[u8])> = slice(info.p_map_entries, info.map_entry_count)
-                .iter()
-                .map(|entry| {
-                    let start = entry.offset as usize;
-                    (entry.constant_id, data.get(start..start + entry.size).unwrap_or_default())
-                })
-                .collect();
-            constants.sort_unstable();
-            for (id, value) in constants {
-                hasher.word(id);
-                hasher.bytes(value);
-            }
-        }
+        specialization(hasher, stage.p_specialization_info);
         plain_chain(hasher, stage.p_next);
         if !binaries {
             heaps::add(hasher, call, device, stage.p_next);
@@ -67,6 +53,29 @@ pub unsafe fn add(
         let digest = own.finish();
         pipeline.code(&digest, &shape);
         (digest, by_identifier)
+    }
+}
+
+/// Adds the specialization data that entries name.
+///
+/// # Safety
+/// `info` is NULL or valid with its arrays during this call.
+pub unsafe fn specialization(hasher: &mut Hasher, info: *const vk::SpecializationInfo<'_>) {
+    // SAFETY: NULL or valid, so the arrays have their counts.
+    let (data, entries) = unsafe {
+        let Some(info) = info.as_ref() else { return };
+        let data = slice(info.p_data.cast::<u8>(), info.data_size as u32);
+        (data, slice(info.p_map_entries, info.map_entry_count))
+    };
+    let value = |entry: &vk::SpecializationMapEntry| {
+        let start = entry.offset as usize;
+        (entry.constant_id, data.get(start..start + entry.size).unwrap_or_default())
+    };
+    let mut constants: Vec<(u32, &[u8])> = entries.iter().map(value).collect();
+    constants.sort_unstable();
+    for (id, value) in constants {
+        hasher.word(id);
+        hasher.bytes(value);
     }
 }
 

@@ -75,8 +75,10 @@ impl Binary {
 
     /// Its bytes.
     pub fn bytes(&self) -> Vec<u8> {
-        let all: Vec<u8> = self.words.iter().flat_map(|word| word.to_ne_bytes()).collect();
-        all[..self.length].to_vec()
+        let mut all = Vec::with_capacity(16 * self.words.len());
+        self.words.iter().for_each(|word| all.extend_from_slice(&word.to_ne_bytes()));
+        all.truncate(self.length);
+        all
     }
 }
 
@@ -117,6 +119,20 @@ pub unsafe fn create(
     sets: &[vk::DescriptorSetLayout],
     shaders: &[Shader],
 ) -> (vk::Result, Vec<vk::ShaderEXT>) {
+    // SAFETY: the caller's contract.
+    unsafe { create_with(device, sets, shaders, None) }
+}
+
+/// [`create`] with an allocator.
+///
+/// # Safety
+/// As [`create`].
+pub unsafe fn create_with(
+    device: &Device,
+    sets: &[vk::DescriptorSetLayout],
+    shaders: &[Shader],
+    allocator: Option<&vk::AllocationCallbacks<'_>>,
+) -> (vk::Result, Vec<vk::ShaderEXT>) {
     let commands = ext::shader_object::Device::new(&device.instance.raw, &device.raw);
     let entry = [vk::SpecializationMapEntry { constant_id: 0, offset: 0, size: 4 }];
     let values: Vec<[u8; 4]> = shaders.iter().map(|s| s.constant.unwrap_or(0).to_ne_bytes()).collect();
@@ -132,7 +148,7 @@ pub unsafe fn create(
             device.raw.handle(),
             infos.len() as u32,
             infos.as_ptr(),
-            ptr::null(),
+            allocator.map_or(ptr::null(), ptr::from_ref),
             made.as_mut_ptr(),
         )
     };
@@ -148,15 +164,30 @@ pub unsafe fn create(
 /// # Safety
 /// A live shader of this device.
 pub unsafe fn binary(device: &Device, shader: vk::ShaderEXT) -> Binary {
+    // SAFETY: the caller's contract.
+    unsafe { try_binary(device, shader) }.unwrap()
+}
+
+/// A shader's binary, or what the driver says instead. There is no memory for one that is larger than any.
+///
+/// # Safety
+/// A live shader of this device.
+pub unsafe fn try_binary(device: &Device, shader: vk::ShaderEXT) -> Result<Binary, vk::Result> {
     let commands = ext::shader_object::Device::new(&device.instance.raw, &device.raw);
     let (get, device) = (commands.fp().get_shader_binary_data_ext, device.raw.handle());
     let mut length = 0;
     // SAFETY: a live shader; NULL asks for the length, and then there is room for as much.
     unsafe {
-        assert_eq!(get(device, shader, &mut length, ptr::null_mut()), vk::Result::SUCCESS);
+        get(device, shader, &mut length, ptr::null_mut()).result()?;
+        if length > 1 << 30 {
+            return Err(vk::Result::ERROR_OUT_OF_HOST_MEMORY);
+        }
         let mut words = vec![0_u128; length.div_ceil(16)];
-        assert_eq!(get(device, shader, &mut length, words.as_mut_ptr().cast()), vk::Result::SUCCESS);
-        Binary { words, length }
+        let room = length;
+        match get(device, shader, &mut length, words.as_mut_ptr().cast()) {
+            vk::Result::SUCCESS => Ok(Binary { words, length: length.min(room) }),
+            other => Err(other),
+        }
     }
 }
 
@@ -165,9 +196,22 @@ pub unsafe fn binary(device: &Device, shader: vk::ShaderEXT) -> Binary {
 /// # Safety
 /// Shaders of this device that nothing uses any more.
 pub unsafe fn destroy(device: &Device, shaders: &[vk::ShaderEXT]) {
+    // SAFETY: the caller's contract.
+    unsafe { destroy_with(device, shaders, None) };
+}
+
+/// [`destroy`] with an allocator.
+///
+/// # Safety
+/// As [`destroy`]; the shaders were created with this allocator.
+pub unsafe fn destroy_with(
+    device: &Device,
+    shaders: &[vk::ShaderEXT],
+    allocator: Option<&vk::AllocationCallbacks<'_>>,
+) {
     let commands = ext::shader_object::Device::new(&device.instance.raw, &device.raw);
     for &shader in shaders {
         // SAFETY: the caller's contract.
-        unsafe { commands.destroy_shader(shader, None) };
+        unsafe { commands.destroy_shader(shader, allocator) };
     }
 }
