@@ -97,7 +97,11 @@ pub const OPTIMIZES_LINK: u64 = vk::PipelineCreateFlags::LINK_TIME_OPTIMIZATION_
 /// What of the effective flags goes into the recipe. `looked_into`: those of [`LOOKED_INTO`] with which cached
 /// pipelines answer as compiled ones do.
 pub fn hashed(flags: u64, looked_into: vk::PipelineCreateFlags) -> Result<u64, Refusal> {
-    if flags & (CAPTURING | NODE) != 0 {
+    if flags & NODE != 0 {
+        let s_type = vk::StructureType::PIPELINE_SHADER_STAGE_NODE_CREATE_INFO_AMDX.as_raw();
+        return Err(Refusal { reason: BypassReason::NotCacheable, s_type });
+    }
+    if flags & CAPTURING != 0 {
         return Err(Refusal::plain(BypassReason::NotCacheable));
     }
     if flags & LOOKED_INTO & !u64::from(looked_into.as_raw()) != 0 {
