@@ -94,8 +94,13 @@ impl Rig {
             return None;
         }
         let dynamic_rendering = true;
-        let options =
-            DeviceOptions { maintenance5: true, dynamic_rendering, extensions, switches, ..Default::default() };
+        let options = DeviceOptions {
+            maintenance5: true,
+            dynamic_rendering,
+            extensions,
+            switches,
+            ..Default::default()
+        };
         let device = Device::new(&instance, &options).unwrap();
         let binding = [vk::DescriptorSetLayoutBinding::default()
             .descriptor_type(vk::DescriptorType::STORAGE_BUFFER)
@@ -241,9 +246,8 @@ impl Rig {
     /// # Safety
     /// A live buffer of the device.
     unsafe fn descriptors(&self, buffer: &Buffer) -> vk::DescriptorSet {
-        let sizes = [vk::DescriptorPoolSize::default()
-            .ty(vk::DescriptorType::STORAGE_BUFFER)
-            .descriptor_count(1)];
+        let sizes =
+            [vk::DescriptorPoolSize::default().ty(vk::DescriptorType::STORAGE_BUFFER).descriptor_count(1)];
         let info = vk::DescriptorPoolCreateInfo::default().max_sets(1).pool_sizes(&sizes);
         // SAFETY: a live device, valid create infos and a live buffer.
         unsafe {

@@ -21,7 +21,6 @@ mod driver_cache;
 mod elevated;
 mod engines;
 mod example;
-mod execution_graphs;
 mod faults;
 mod feedback;
 mod finished;

@@ -8,8 +8,8 @@ use std::ffi::{CStr, c_char};
 use ash::vk;
 
 use super::{
-    binaries, caches, device, identifiers, instance, layouts, messengers, modules, names, passed_by, physical,
-    pipelines, queues, ray_tracing, render_passes, shaders,
+    binaries, caches, device, identifiers, instance, layouts, messengers, modules, names, passed_by,
+    physical, pipelines, queues, ray_tracing, render_passes, shaders,
 };
 use crate::api::functions::{self, VkstashFunction};
 use crate::guard::guard;
