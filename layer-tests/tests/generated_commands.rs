@@ -308,7 +308,7 @@ impl Rig {
     }
 }
 
-/// The step: what the members of a set write, null where the device does not execute; and whether there is a set at all.
+/// The step: whether there is a set at all, and what its members write; null where the device does not execute.
 fn generated(input: &Value) -> Value {
     use vk::Handle as _;
     let [shaders, executes] = ["shaders", "executes"].map(|name| input[name] == true);
