@@ -7,8 +7,8 @@ use ash::vk;
 
 use crate::pipeline_binary;
 
-/// vkCreateDataGraphPipelinesARM, which the bindings lack: device, deferred operation, cache, number and array of create
-/// infos, allocator, pipelines.
+/// vkCreateDataGraphPipelinesARM, which the bindings lack: device, deferred operation, cache, number and array of
+/// create infos, allocator, pipelines.
 pub type PfnCreateDataGraphPipelines = unsafe extern "system" fn(
     vk::Device,
     vk::DeferredOperationKHR,

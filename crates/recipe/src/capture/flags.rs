@@ -15,7 +15,7 @@ const CAPTURE_DATA: u64 = 1 << 31;
 /// Options of the call, which do not change the code (contract 7.1).
 const CALL_OPTIONS: u64 = FAIL_ON | EARLY_RETURN;
 
-/// VK_PIPELINE_CREATE_2_EXECUTION_GRAPH_BIT_AMDX: the pipeline is a node of execution graphs, which the layer passes by.
+/// VK_PIPELINE_CREATE_2_EXECUTION_GRAPH_BIT_AMDX: a node of execution graphs, which the layer passes by.
 const NODE: u64 = 1 << 32;
 
 /// Flags whose pipelines drivers keep out of their caches: what comes back is asked for, not cached code.
