@@ -26,6 +26,7 @@ mod feedback;
 mod finished;
 mod forks;
 mod frames;
+mod generated_commands;
 mod guard;
 mod host;
 mod icd_extensions;

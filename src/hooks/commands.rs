@@ -8,12 +8,13 @@ use std::ffi::{CStr, c_char};
 use ash::vk;
 
 use super::{
-    binaries, caches, device, identifiers, instance, layouts, messengers, modules, names, physical,
-    pipelines, queues, ray_tracing, render_passes, shaders,
+    binaries, caches, device, identifiers, instance, layouts, messengers, modules, names, passed_by,
+    physical, pipelines, queues, ray_tracing, render_passes, shaders,
 };
 use crate::api::functions::{self, VkstashFunction};
 use crate::guard::guard;
 use crate::state::device::{Device, IdentifierMode};
+use crate::state::dispatch::PfnCreateDataGraphPipelines;
 use crate::state::live_devices::Entry;
 use crate::{pipeline_binary, state};
 
@@ -153,7 +154,13 @@ fn pipeline_command(name: &CStr) -> vk::PFN_vkVoidFunction {
             erased!(ray_tracing::create_khr as vk::PFN_vkCreateRayTracingPipelinesKHR)
         }
         b"vkCreateRayTracingPipelinesNV" => {
-            erased!(ray_tracing::create_nv as vk::PFN_vkCreateRayTracingPipelinesNV)
+            erased!(passed_by::create_ray_tracing as vk::PFN_vkCreateRayTracingPipelinesNV)
+        }
+        b"vkCreateExecutionGraphPipelinesAMDX" => {
+            erased!(passed_by::create_execution_graphs as vk::PFN_vkCreateExecutionGraphPipelinesAMDX)
+        }
+        b"vkCreateDataGraphPipelinesARM" => {
+            erased!(passed_by::create_data_graphs as PfnCreateDataGraphPipelines)
         }
         b"vkDeferredOperationJoinKHR" => {
             erased!(ray_tracing::join as vk::PFN_vkDeferredOperationJoinKHR)

@@ -11,6 +11,7 @@
 //! - [`caches`] the program's pipeline caches
 //! - [`pipelines`] the creation calls; [`ray_tracing`] those of ray tracing, and deferred operations
 //! - [`shaders`] shader objects
+//! - [`passed_by`] kinds of pipelines that are counted, and of which nothing is recorded
 //! - [`identifiers`] the two queries, where the layer answers them; [`binaries`] pipeline binaries of programs that
 //!   use such identifiers
 
@@ -25,6 +26,7 @@ mod layouts;
 mod messengers;
 mod modules;
 mod names;
+mod passed_by;
 mod physical;
 mod pipelines;
 mod queues;

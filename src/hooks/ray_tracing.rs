@@ -10,9 +10,8 @@ use crate::hooks::inert::pass;
 use crate::live::call::Call;
 use crate::serve::create_info::Creation;
 use crate::serve::deferred;
-use crate::state::device::Device;
 use crate::state::live_devices;
-use vkstash_model::counters::{BypassReason, Count};
+use vkstash_model::counters::Count;
 use vkstash_model::live::Activity;
 use vkstash_store::base::signals::Uncancelled;
 
@@ -133,40 +132,5 @@ pub unsafe extern "system" fn destroy_operation(
         // SAFETY: `operation` is NULL or an operation that is complete and that no other thread uses, and `allocator`
         // NULL or valid: the program's arguments of this command.
         unsafe { next(handle, operation, allocator) };
-    }
-}
-
-/// vkCreateRayTracingPipelinesNV: counted, and passed on unchanged.
-pub unsafe extern "system" fn create_nv(
-    handle: vk::Device,
-    cache: vk::PipelineCache,
-    count: u32,
-    infos: *const vk::RayTracingPipelineCreateInfoNV<'_>,
-    allocator: *const vk::AllocationCallbacks<'_>,
-    pipelines: *mut vk::Pipeline,
-) -> vk::Result {
-    // SAFETY: the program passes a live device, and destroys it only after this command has returned.
-    let Some(device) = (unsafe { live_devices::find(handle) }) else {
-        pass!(handle, create_ray_tracing_pipelines_nv(cache, count, infos, allocator, pipelines));
-    };
-    let Some(next) = device.table.create_ray_tracing_pipelines_nv else { return vk::Result::ERROR_UNKNOWN };
-    guard("vkCreateRayTracingPipelinesNV", || note_nv(&device, cache, count), || ());
-    // SAFETY: `infos` and `pipelines` have `count` elements, and they and `allocator` are the program's arguments of
-    // this command, valid until it returns.
-    unsafe { next(handle, cache, count, infos, allocator, pipelines) }
-}
-
-fn note_nv(device: &Device, cache: vk::PipelineCache, count: u32) {
-    if tls_destroyed() {
-        return;
-    }
-    device.session();
-    let s_type = vk::StructureType::RAY_TRACING_PIPELINE_CREATE_INFO_NV;
-    for _ in 0..count {
-        device.counters().bypass(BypassReason::RayTracing, s_type.as_raw());
-    }
-    if let Some(cache) = device.caches.of_program.get(cache) {
-        cache.begin_call();
-        cache.mark_filled();
     }
 }

@@ -25,7 +25,7 @@
 
 pub mod artifact;
 mod binary;
-mod bypass;
+pub mod bypass;
 pub mod call;
 pub mod companion;
 mod compile;

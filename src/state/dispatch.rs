@@ -1,11 +1,23 @@
 //! The next layer's commands, resolved once when an instance or a device is created (drivers-and-loaders
 //! differ in what a late look-up does, so there is none). A command that no layer or driver below has is None.
 
-use std::ffi::{CStr, c_char};
+use std::ffi::{CStr, c_char, c_void};
 
 use ash::vk;
 
 use crate::pipeline_binary;
+
+/// vkCreateDataGraphPipelinesARM, which the bindings lack: device, deferred operation, cache, number and array of
+/// create infos, allocator, pipelines.
+pub type PfnCreateDataGraphPipelines = unsafe extern "system" fn(
+    vk::Device,
+    vk::DeferredOperationKHR,
+    vk::PipelineCache,
+    u32,
+    *const c_void,
+    *const vk::AllocationCallbacks<'_>,
+    *mut vk::Pipeline,
+) -> vk::Result;
 
 macro_rules! table {
     ($(#[$doc:meta])* $table:ident { $($field:ident: $pfn:ty = $($name:literal)|+,)* }) => {
@@ -112,6 +124,9 @@ table! {
         get_shader_binary_data: vk::PFN_vkGetShaderBinaryDataEXT = c"vkGetShaderBinaryDataEXT",
         create_ray_tracing_pipelines_nv: vk::PFN_vkCreateRayTracingPipelinesNV =
             c"vkCreateRayTracingPipelinesNV",
+        create_execution_graph_pipelines: vk::PFN_vkCreateExecutionGraphPipelinesAMDX =
+            c"vkCreateExecutionGraphPipelinesAMDX",
+        create_data_graph_pipelines: PfnCreateDataGraphPipelines = c"vkCreateDataGraphPipelinesARM",
         get_shader_module_identifier: vk::PFN_vkGetShaderModuleIdentifierEXT =
             c"vkGetShaderModuleIdentifierEXT",
         get_shader_module_create_info_identifier: vk::PFN_vkGetShaderModuleCreateInfoIdentifierEXT =

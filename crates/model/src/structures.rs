@@ -37,12 +37,23 @@ pub struct Row {
     pub reason: &'static str,
 }
 
+/// VkDataGraphPipelineCreateInfoARM, which the bindings lack.
+pub const DATA_GRAPH: vk::StructureType = vk::StructureType::from_raw(1_000_507_000);
+
+/// Create infos of pipelines that are passed by. They extend nothing, so the registry's tables lack them.
+const PASSED_BY: [(vk::StructureType, &str); 3] = [
+    (DATA_GRAPH, "DataGraphPipelineCreateInfoARM"),
+    (vk::StructureType::EXECUTION_GRAPH_PIPELINE_CREATE_INFO_AMDX, "ExecutionGraphPipelineCreateInfoAMDX"),
+    (vk::StructureType::RAY_TRACING_PIPELINE_CREATE_INFO_NV, "RayTracingPipelineCreateInfoNV"),
+];
+
 /// The name of a structure, as log lines give it, or its number where the tables do not have it: the bindings' own
 /// names would be 90 KB of the library.
 pub fn name(s_type: vk::StructureType) -> String {
     let structure = find(s_type).map(|row| &row.structure).or_else(|| registry::of_device(s_type));
-    structure
-        .map_or_else(|| format!("sType {}", s_type.as_raw()), |structure| format!("Vk{}", structure.name))
+    let passed_by = || PASSED_BY.iter().find(|(of_kind, _)| *of_kind == s_type).map(|(_, name)| *name);
+    let name = structure.map(|structure| structure.name).or_else(passed_by);
+    name.map_or_else(|| format!("sType {}", s_type.as_raw()), |name| format!("Vk{name}"))
 }
 
 const fn row(name: &str, handling: Handling, reason: &'static str) -> Row {
@@ -194,6 +205,7 @@ mod tests {
     fn structures_are_called_what_the_registry_calls_them() {
         assert_eq!(name(vk::StructureType::from_raw(1_000_628_002)), "VkCustomResolveCreateInfoEXT");
         assert_eq!(name(vk::StructureType::DEVICE_PRIVATE_DATA_CREATE_INFO), "VkDevicePrivateDataCreateInfo");
+        assert_eq!(name(DATA_GRAPH), "VkDataGraphPipelineCreateInfoARM");
         assert_eq!(name(vk::StructureType::SUBMIT_INFO), "sType 4");
     }
 

@@ -128,8 +128,7 @@ pub unsafe extern "system" fn get_data(
     })
 }
 
-/// vkCreateDataGraphPipelinesARM, for the layer a command that it has never heard of: each pipeline is an entry of the
-/// cache, and no object.
+/// vkCreateDataGraphPipelinesARM.
 pub unsafe extern "system" fn create_data_graphs(
     device: vk::Device,
     _: vk::DeferredOperationKHR,
@@ -139,8 +138,35 @@ pub unsafe extern "system" fn create_data_graphs(
     _: *const vk::AllocationCallbacks<'_>,
     out: *mut vk::Pipeline,
 ) -> vk::Result {
-    let call =
-        Call { cache: name(handle), create_infos: Some(count), ..plain("vkCreateDataGraphPipelinesARM") };
+    // SAFETY: pPipelines has `count` places.
+    unsafe { graphs("vkCreateDataGraphPipelinesARM", device, handle, count, out) }
+}
+
+/// vkCreateExecutionGraphPipelinesAMDX.
+pub unsafe extern "system" fn create_execution_graphs(
+    device: vk::Device,
+    handle: vk::PipelineCache,
+    count: u32,
+    _: *const vk::ExecutionGraphPipelineCreateInfoAMDX<'_>,
+    _: *const vk::AllocationCallbacks<'_>,
+    out: *mut vk::Pipeline,
+) -> vk::Result {
+    // SAFETY: pPipelines has `count` places.
+    unsafe { graphs("vkCreateExecutionGraphPipelinesAMDX", device, handle, count, out) }
+}
+
+/// Pipelines of graphs, whose create infos this driver does not read: each is an entry of the cache, and no object.
+///
+/// # Safety
+/// `out` has `count` places.
+unsafe fn graphs(
+    name_of_command: &'static str,
+    device: vk::Device,
+    handle: vk::PipelineCache,
+    count: u32,
+    out: *mut vk::Pipeline,
+) -> vk::Result {
+    let call = Call { cache: name(handle), create_infos: Some(count), ..plain(name_of_command) };
     command(call, |call| {
         let Some(device) = handles::device(call.command, device) else {
             return vk::Result::ERROR_DEVICE_LOST;
@@ -151,7 +177,7 @@ pub unsafe extern "system" fn create_data_graphs(
         let _use = cache.enter(call.command, cache.flags & 1 != 0);
         for number in 0..count {
             cache.add([number as u8; 32]);
-            // SAFETY: pPipelines has `count` places, and `number` is below that.
+            // SAFETY: `out` has `count` places, and `number` is below that.
             unsafe { out.add(number as usize).write(vk::Pipeline::null()) };
         }
         vk::Result::SUCCESS

@@ -22,6 +22,8 @@ pub unsafe fn slice<'a, T>(pointer: *const T, count: u32) -> &'a [T] {
 /// Structures that matter in every chain and hold only numbers: sType, and bytes after pNext.
 const PLAIN: &[(vk::StructureType, usize)] = &[
     (vk::PipelineRobustnessCreateInfoEXT::STRUCTURE_TYPE, 16),
+    // VkRayTracingPipelineClusterAccelerationStructureCreateInfoNV.
+    (vk::StructureType::from_raw(1_000_569_007), 4),
     (vk::PipelineFragmentShadingRateStateCreateInfoKHR::STRUCTURE_TYPE, 16),
     (vk::PipelineShaderStageRequiredSubgroupSizeCreateInfo::STRUCTURE_TYPE, 4),
     (vk::PipelineTessellationDomainOriginStateCreateInfo::STRUCTURE_TYPE, 4),

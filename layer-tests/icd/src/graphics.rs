@@ -113,6 +113,23 @@ pub unsafe fn element<'a>(
     }
 }
 
+/// VkCustomResolveCreateInfoEXT, which is newer than the bindings.
+#[repr(C)]
+struct CustomResolve {
+    s_type: vk::StructureType,
+    p_next: *const std::ffi::c_void,
+    custom_resolve: vk::Bool32,
+    count: u32,
+    formats: *const vk::Format,
+    depth: vk::Format,
+    stencil: vk::Format,
+}
+
+// SAFETY: the structure starts with sType and pNext, and the registry gives it this value.
+unsafe impl vk::TaggedStructure for CustomResolve {
+    const STRUCTURE_TYPE: vk::StructureType = vk::StructureType::from_raw(1_000_628_002);
+}
+
 /// Adds the render pass or the formats.
 ///
 /// # Safety
@@ -136,6 +153,18 @@ unsafe fn target(
     }
     // SAFETY: the caller passes a create info with a valid chain; formats are read with the output subset only (06579).
     unsafe {
+        if let Some(resolve) =
+            chain::find::<CustomResolve>(info.p_next).filter(|_| shape.any(FRAGMENT | OUTPUT))
+        {
+            key.word(resolve.custom_resolve);
+            if shape.any(OUTPUT) {
+                let formats = slice(resolve.formats, resolve.count);
+                formats
+                    .iter()
+                    .chain([&resolve.depth, &resolve.stencil])
+                    .for_each(|format| key.signed(format.as_raw()));
+            }
+        }
         if let Some(rendering) = chain::find::<vk::PipelineRenderingCreateInfo<'_>>(info.p_next) {
             key.word(rendering.view_mask);
             if shape.any(OUTPUT) {

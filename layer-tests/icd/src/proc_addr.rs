@@ -95,6 +95,7 @@ fn on_device(name: &[u8]) -> Option<Command> {
         b"vkGetPipelineCacheData" => caches::get_data,
         b"vkMergePipelineCaches" => caches::merge,
         b"vkCreateDataGraphPipelinesARM" => caches::create_data_graphs,
+        b"vkCreateExecutionGraphPipelinesAMDX" => caches::create_execution_graphs,
         b"vkCreateComputePipelines" => compute::create,
         b"vkCreateGraphicsPipelines" => graphics::create,
         b"vkCreateRayTracingPipelinesKHR" => ray_tracing::create,

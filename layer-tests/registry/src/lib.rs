@@ -91,6 +91,20 @@ fn s_types(document: &Document<'_>) -> BTreeMap<String, i32> {
     numbers
 }
 
+/// The commands of a registry that take a parameter of this type.
+///
+/// # Errors
+/// The text is no registry.
+pub fn commands_that_take(text: &str, type_name: &str) -> Result<BTreeSet<String>, String> {
+    let document = Document::parse(text).map_err(|error| error.to_string())?;
+    let commands = document.descendants().filter(|node| node.has_tag_name("command"));
+    let takes = |command: &Node<'_, '_>| {
+        let mut parameters = command.children().filter(|child| child.has_tag_name("param"));
+        parameters.any(|parameter| child_text(parameter, "type") == Some(type_name))
+    };
+    Ok(commands.filter(takes).filter_map(name_of).map(str::to_owned).collect())
+}
+
 impl Registry {
     /// Reads a registry.
     ///

@@ -1,6 +1,7 @@
 //! The calls that reach the driver for a cache of the program's.
 
 use std::collections::BTreeSet;
+use std::ffi::CString;
 use std::ptr;
 
 use ash::vk::{self, Handle as _};
@@ -9,6 +10,7 @@ use serde_json::{Value, json};
 use vkstash_layer_tests::child::{Scenario, scenario};
 use vkstash_layer_tests::env::{Driver, Env};
 use vkstash_layer_tests::test_driver::TestDriver;
+use vkstash_layer_tests::vulkan::Device;
 use vkstash_layer_tests::work::{UNKNOWN_STRUCTURE, Work};
 
 use super::{GROUPS, device};
@@ -278,7 +280,6 @@ fn feedback_reports_hits_in_the_programs_cache_only() {
     }
 }
 
-/// Vulkan's own type: (device, deferred operation, cache, count, create infos, allocator, pipelines).
 type CreateDataGraphPipelines = unsafe extern "system" fn(
     vk::Device,
     vk::DeferredOperationKHR,
@@ -289,53 +290,82 @@ type CreateDataGraphPipelines = unsafe extern "system" fn(
     *mut vk::Pipeline,
 ) -> vk::Result;
 
-/// Has the driver fill a cache by a command that the layer does not know, before, between and after pipelines of
-/// others. How many entries each answer has.
-fn fill_by_an_unknown_command(_: &Value) -> Value {
+const DATA_GRAPHS: &str = "vkCreateDataGraphPipelinesARM";
+const EXECUTION_GRAPHS: &str = "vkCreateExecutionGraphPipelinesAMDX";
+
+/// Has the driver create pipelines of graphs. Their create infos are NULL: this driver does not read them.
+fn graphs(device: &Device, command: &str, cache: vk::PipelineCache, count: u32) {
+    let mut made = vec![vk::Pipeline::null(); count as usize];
+    let found = device.command(&CString::new(command).unwrap()).expect("the driver has it");
+    let (handle, out) = (device.raw.handle(), made.as_mut_ptr());
+    // SAFETY: a live device and cache; the command of each name has this type, and room for `count` pipelines.
+    let result = unsafe {
+        if command == DATA_GRAPHS {
+            let create: CreateDataGraphPipelines = std::mem::transmute(found);
+            create(handle, vk::DeferredOperationKHR::null(), cache, count, ptr::null(), ptr::null(), out)
+        } else {
+            let create: vk::PFN_vkCreateExecutionGraphPipelinesAMDX = std::mem::transmute(found);
+            create(handle, cache, count, ptr::null(), ptr::null(), out)
+        }
+    };
+    result.result().unwrap();
+}
+
+/// Has the driver fill a cache with graphs before, between and after pipelines of others. How many entries each answer
+/// has, and how many were in the caches that the layer made of its artifacts.
+fn fill_with_graphs(input: &Value) -> Value {
     let device = device(false);
     let driver = TestDriver::open();
     let cache = device.cache(&[]);
-    let name = c"vkCreateDataGraphPipelinesARM";
-    // SAFETY: a live device; the driver has a command of this name and type.
-    let create: CreateDataGraphPipelines = unsafe {
-        let found = device.instance.raw.get_device_proc_addr(device.raw.handle(), name.as_ptr());
-        std::mem::transmute(found.expect("the driver has it"))
-    };
-    let fill = |count: u32| {
-        let mut made = vec![vk::Pipeline::null(); count as usize];
-        let (deferred, infos, allocator) = (vk::DeferredOperationKHR::null(), ptr::null(), ptr::null());
-        // SAFETY: a live device and cache; this driver reads no create info.
-        unsafe { create(device.raw.handle(), deferred, cache, count, infos, allocator, made.as_mut_ptr()) }
-            .result()
-            .unwrap();
+    let fill = |count| graphs(&device, input.as_str().unwrap(), cache, count);
+    let entries = |record: &Value| -> Vec<u64> {
+        assert_no_violations(record);
+        let made = calls(record, "vkCreatePipelineCache").into_iter();
+        made.map(|call| call["initial_entries"].as_u64().unwrap()).collect()
     };
     let held = || {
         let data = device.cache_data(cache);
         driver.take_record();
         device.destroy_cache(device.cache(&data));
-        let record = driver.take_record();
-        assert_no_violations(&record);
-        calls(&record, "vkCreatePipelineCache")[0]["initial_entries"].as_u64().unwrap()
+        entries(&driver.take_record())[0]
     };
     let make = |first, count| Work { first, count, ..Work::default() }.run_through(&device, cache);
     let mut answers = Vec::new();
     fill(1);
+    driver.take_record();
     make(1, 1);
+    let of_artifacts = entries(&driver.take_record());
     answers.push(held());
     make(11, 3);
     answers.push(held());
     fill(3);
     answers.push(held());
     device.destroy_cache(cache);
-    json!(answers)
+    json!([answers, of_artifacts])
 }
 
+/// Pipelines of graphs are counted by name and not recorded. What the driver has put into the program's cache with them
+/// is in that cache's data, and in no artifact of another pipeline.
 #[test]
-fn what_a_command_of_a_later_specification_has_put_into_a_cache_is_in_its_data() {
-    on_test_driver(fill_by_an_unknown_command, |scenario, env| {
-        for env in [&env.clone().without_layer(), env, env] {
-            let answers = scenario.run_ok::<Vec<u64>>("step", env, &()).value;
-            assert_eq!(answers, [1 + 1, 1 + 4, 3 + 4], "{}", env.has_layer());
+fn graphs_are_passed_by_and_what_they_have_put_into_a_cache_is_in_its_data() {
+    on_test_driver(fill_with_graphs, |scenario, env| {
+        for (command, structure) in [(DATA_GRAPHS, 1_000_507_000), (EXECUTION_GRAPHS, 1_000_134_003)] {
+            let env = env.clone().stash(scenario.folder().join(command));
+            for (env, round) in [(&env.clone().without_layer(), "without"), (&env, "cold"), (&env, "warm")] {
+                let run = scenario.run_ok::<[Vec<u64>; 2]>("step", env, &command);
+                let [answers, of_artifacts] = &run.value;
+                assert_eq!(*answers, [1 + 1, 1 + 4, 3 + 4], "{command}, {round}");
+                let bypassed = run.reports.bypassed();
+                let bypassed = bypassed.iter().map(|b| (b.reason.as_str(), b.s_type, b.count));
+                let expected = [("not_cacheable", structure, 4)];
+                let expected = if env.has_layer() { &expected[..] } else { &[] };
+                assert_eq!(bypassed.collect::<Vec<_>>(), expected, "{command}, {round}");
+                if round == "warm" {
+                    assert_eq!(run.reports.sum("served"), 4, "{:?}", run.reports.counters());
+                    assert!(of_artifacts.contains(&1), "the first one was served of its artifact");
+                    assert!(of_artifacts.iter().all(|&entries| entries <= 1), "{command}: {of_artifacts:?}");
+                }
+            }
         }
     });
 }

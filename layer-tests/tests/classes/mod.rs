@@ -10,6 +10,7 @@
 //! - [`later_calls`] what later calls see of served pipelines, [`queries`] the queries among these calls
 //! - [`rebuilt`] pipelines rebuilt from the recipes that the others record
 //! - [`parked_validation`] what workers make of these recipes, judged by the validation layer
+//! - [`newer`] pipelines of extensions that no driver here has
 //! - [`two_drivers`] two drivers in one instance
 
 mod binaries;
@@ -21,6 +22,7 @@ mod draft;
 mod foz;
 mod later_calls;
 mod libraries;
+mod newer;
 mod own_binaries;
 mod parked_validation;
 mod queries;

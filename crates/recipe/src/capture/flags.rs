@@ -15,6 +15,9 @@ const CAPTURE_DATA: u64 = 1 << 31;
 /// Options of the call, which do not change the code (contract 7.1).
 const CALL_OPTIONS: u64 = FAIL_ON | EARLY_RETURN;
 
+/// VK_PIPELINE_CREATE_2_EXECUTION_GRAPH_BIT_AMDX: a node of execution graphs, which the layer passes by.
+const NODE: u64 = 1 << 32;
+
 /// Flags whose pipelines drivers keep out of their caches: what comes back is asked for, not cached code.
 const CAPTURING: u64 = vk::PipelineCreateFlags::RAY_TRACING_SHADER_GROUP_HANDLE_CAPTURE_REPLAY_KHR.as_raw()
     as u64
@@ -94,6 +97,10 @@ pub const OPTIMIZES_LINK: u64 = vk::PipelineCreateFlags::LINK_TIME_OPTIMIZATION_
 /// What of the effective flags goes into the recipe. `looked_into`: those of [`LOOKED_INTO`] with which cached
 /// pipelines answer as compiled ones do.
 pub fn hashed(flags: u64, looked_into: vk::PipelineCreateFlags) -> Result<u64, Refusal> {
+    if flags & NODE != 0 {
+        let s_type = vk::StructureType::PIPELINE_SHADER_STAGE_NODE_CREATE_INFO_AMDX.as_raw();
+        return Err(Refusal { reason: BypassReason::NotCacheable, s_type });
+    }
     if flags & CAPTURING != 0 {
         return Err(Refusal::plain(BypassReason::NotCacheable));
     }

@@ -120,6 +120,7 @@ fn what_may_not_be_cached_is_refused_with_its_reason() {
         reason(of_compute(&info))
     };
     assert_eq!(refused(1 << 31), Err(BypassReason::NotCacheable));
+    assert_eq!(refused(1 << 32), Err(BypassReason::NotCacheable));
     let representations = vk::PipelineCreateFlags::CAPTURE_INTERNAL_REPRESENTATIONS_KHR;
     assert_eq!(refused(representations.as_raw().into()), Err(BypassReason::Statistics));
     assert_eq!(refused(1 << 60), Err(BypassReason::UnknownFlag));

@@ -1,0 +1,95 @@
+//! Kinds of pipelines that the layer records nothing of: counted, and passed on unchanged.
+
+use ash::vk;
+
+use crate::guard::{guard, tls_destroyed};
+use crate::hooks::inert::pass;
+use crate::hooks::pipelines::program_cache;
+use crate::serve::bypass::count_bypassed;
+use crate::state::device::Device;
+use crate::state::dispatch::PfnCreateDataGraphPipelines;
+use crate::state::live_devices;
+use vkstash_model::counters::BypassReason;
+use vkstash_model::structures::DATA_GRAPH;
+use vkstash_recipe::chain::Refusal;
+
+/// Counts the pipelines of a call. The driver may fill the program's cache with them, so the data of a cache that was
+/// empty is no artifact of the next pipeline.
+fn note(device: &Device, cache: vk::PipelineCache, count: u32, refusal: Refusal) {
+    if tls_destroyed() {
+        return;
+    }
+    device.session();
+    for _ in 0..count {
+        count_bypassed(device, refusal);
+    }
+    program_cache(device, cache).mark_filled(device);
+}
+
+/// vkCreateRayTracingPipelinesNV.
+pub unsafe extern "system" fn create_ray_tracing(
+    handle: vk::Device,
+    cache: vk::PipelineCache,
+    count: u32,
+    infos: *const vk::RayTracingPipelineCreateInfoNV<'_>,
+    allocator: *const vk::AllocationCallbacks<'_>,
+    pipelines: *mut vk::Pipeline,
+) -> vk::Result {
+    // SAFETY: the program passes a live device, and destroys it only after this command has returned.
+    let Some(device) = (unsafe { live_devices::find(handle) }) else {
+        pass!(handle, create_ray_tracing_pipelines_nv(cache, count, infos, allocator, pipelines));
+    };
+    let Some(next) = device.table.create_ray_tracing_pipelines_nv else { return vk::Result::ERROR_UNKNOWN };
+    let s_type = vk::StructureType::RAY_TRACING_PIPELINE_CREATE_INFO_NV.as_raw();
+    let refusal = Refusal { reason: BypassReason::RayTracing, s_type };
+    guard("vkCreateRayTracingPipelinesNV", || note(&device, cache, count, refusal), || ());
+    // SAFETY: `infos` and `pipelines` have `count` elements, and they and `allocator` are the program's arguments of
+    // this command, valid until it returns.
+    unsafe { next(handle, cache, count, infos, allocator, pipelines) }
+}
+
+/// vkCreateExecutionGraphPipelinesAMDX.
+pub unsafe extern "system" fn create_execution_graphs(
+    handle: vk::Device,
+    cache: vk::PipelineCache,
+    count: u32,
+    infos: *const vk::ExecutionGraphPipelineCreateInfoAMDX<'_>,
+    allocator: *const vk::AllocationCallbacks<'_>,
+    pipelines: *mut vk::Pipeline,
+) -> vk::Result {
+    // SAFETY: the program passes a live device, and destroys it only after this command has returned.
+    let Some(device) = (unsafe { live_devices::find(handle) }) else {
+        pass!(handle, create_execution_graph_pipelines(cache, count, infos, allocator, pipelines));
+    };
+    let Some(next) = device.table.create_execution_graph_pipelines else { return vk::Result::ERROR_UNKNOWN };
+    let s_type = vk::StructureType::EXECUTION_GRAPH_PIPELINE_CREATE_INFO_AMDX.as_raw();
+    let refusal = Refusal { reason: BypassReason::NotCacheable, s_type };
+    guard("vkCreateExecutionGraphPipelinesAMDX", || note(&device, cache, count, refusal), || ());
+    // SAFETY: `infos` and `pipelines` have `count` elements, and they and `allocator` are the program's arguments of
+    // this command, valid until it returns.
+    unsafe { next(handle, cache, count, infos, allocator, pipelines) }
+}
+
+/// vkCreateDataGraphPipelinesARM. What a deferred operation puts into the cache after this call is noticed by the size
+/// of the cache's data ([`crate::state::cache_state::Remembered`]).
+pub unsafe extern "system" fn create_data_graphs(
+    handle: vk::Device,
+    operation: vk::DeferredOperationKHR,
+    cache: vk::PipelineCache,
+    count: u32,
+    infos: *const std::ffi::c_void,
+    allocator: *const vk::AllocationCallbacks<'_>,
+    pipelines: *mut vk::Pipeline,
+) -> vk::Result {
+    // SAFETY: the program passes a live device, and destroys it only after this command has returned.
+    let Some(device) = (unsafe { live_devices::find(handle) }) else {
+        pass!(handle, create_data_graph_pipelines(operation, cache, count, infos, allocator, pipelines));
+    };
+    let next: Option<PfnCreateDataGraphPipelines> = device.table.create_data_graph_pipelines;
+    let Some(next) = next else { return vk::Result::ERROR_UNKNOWN };
+    let refusal = Refusal { reason: BypassReason::NotCacheable, s_type: DATA_GRAPH.as_raw() };
+    guard("vkCreateDataGraphPipelinesARM", || note(&device, cache, count, refusal), || ());
+    // SAFETY: `infos` and `pipelines` have `count` elements, and they and `allocator` are the program's arguments of
+    // this command, valid until it returns, or until a deferred `operation` is complete.
+    unsafe { next(handle, operation, cache, count, infos, allocator, pipelines) }
+}
