@@ -51,7 +51,10 @@ pub unsafe fn take_turn<'a, I: CreateInfo>(
     steps.asks(StepSource::Stash);
     // SAFETY: the request's create info is valid (the caller's contract).
     let served = unsafe { artifact::serve(request, buffer) };
-    steps.add(StepSource::Stash, served.as_ref().map_or_else(ArtifactOutcome::step_answer, |_| StepAnswer::Had));
+    steps.add(
+        StepSource::Stash,
+        served.as_ref().map_or_else(ArtifactOutcome::step_answer, |_| StepAnswer::Had),
+    );
     match served {
         Ok(served) => {
             device.count(Count::ServedByOther);

@@ -17,8 +17,8 @@ use super::program_cache::ProgramCache;
 use super::refuse::{forbid, note_refused, refuse};
 use super::request::{DescribedPipeline, Request};
 use super::{
-    artifact, bypass, claim, companion, compile, compile_stored, driver, driver_hits, emulated, facts, modules,
-    parked, record,
+    artifact, bypass, claim, companion, compile, compile_stored, driver, driver_hits, emulated, facts,
+    modules, parked, record,
 };
 use crate::live;
 use crate::state::device::Device;

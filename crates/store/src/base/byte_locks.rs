@@ -29,7 +29,11 @@ fn fcntl(fd: BorrowedFd<'_>, command: libc::c_int, kind: libc::c_int, byte: u64)
     let mut region = Region { kind: kind as libc::c_short, whence, start, length: 1, process: 0 };
     // SAFETY: the descriptor is open, and `region`, on this stack, is what these commands read and write.
     let done = unsafe { libc::syscall(FCNTL, fd.as_raw_fd(), command, &raw mut region) };
-    if done == 0 { Ok(region) } else { Err(Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO)) }
+    if done == 0 {
+        Ok(region)
+    } else {
+        Err(Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO))
+    }
 }
 
 /// Locks a byte, exclusively or shared. `AGAIN` or `ACCESS`: another open file has it.

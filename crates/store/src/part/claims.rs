@@ -38,7 +38,7 @@ const LAST_STEP: Duration = Duration::from_millis(1);
 /// ... which are as many as double the time that was waited.
 const STEPS_IN_WAIT: u32 = 16;
 /// After so many waits in vain in a row a process waits for one claim in [`SELDOM`].
-const VAIN_LIMIT: u32 = 2;
+const VAIN_LIMIT: u32 = 8;
 const SELDOM: u32 = 64;
 /// How often a view that another thread refreshes is refreshed again.
 const REFRESHES: u32 = 4;
@@ -103,8 +103,7 @@ impl Claims {
         if !locks::are_of_this_machine(folder) {
             return None;
         }
-        let flags =
-            OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let file = disk::openat(folder, LOCK, flags, FILE_MODE).ok()?;
         disk::try_lock_byte(&file, PRESENCE, false).ok()?;
         Some(Claims {
