@@ -1,5 +1,7 @@
 //! Before a compile whose artifact is recorded: of several processes that need it at the same time, one compiles.
 
+use std::time::Duration;
+
 use vkstash_model::counters::Count;
 use vkstash_model::payload;
 use vkstash_model::steps::{StepAnswer, StepSource};
@@ -10,7 +12,11 @@ use super::create_info::CreateInfo;
 use super::outcome::{ArtifactOutcome, Served};
 use super::request::Request;
 use super::{artifact, compile};
+use crate::faults;
 use crate::steps::Steps;
+
+/// The longest wait for another process.
+const LONGEST_WAIT: Duration = Duration::from_millis(50);
 
 /// What has come of it.
 pub enum Turn<'a> {
@@ -35,11 +41,13 @@ pub unsafe fn take_turn<'a, I: CreateInfo>(
     let Some(stored) = device.stored().filter(|_| compile::leaves_artifact(request, missed)) else {
         return Turn::Mine(None);
     };
-    let cost = || {
+    let limit = || {
         let mut record = Vec::new();
-        stored.device.read(Kind::Cost, key, &mut record).then(|| payload::cost(&record)).flatten()
+        let cost = stored.device.read(Kind::Cost, key, &mut record).then(|| payload::cost(&record)).flatten();
+        let longest = faults::time_limit(LONGEST_WAIT);
+        cost.map_or(longest, |cost| cost.min(longest))
     };
-    match stored.device.claim(key, cost) {
+    match stored.device.claim(key, limit) {
         Claim::Taken(taken) => return Turn::Mine(Some(taken)),
         Claim::Unclaimed => return Turn::Mine(None),
         Claim::InVain => {

@@ -53,7 +53,7 @@ fn is_left_without(fd: &Descriptor, error: Errno) -> bool {
 
 /// File systems whose locks are the kernel's own, and are dropped as soon as their process has ended: ext4 and its
 /// predecessors, XFS, Btrfs, tmpfs, overlayfs, F2FS, ZFS, bcachefs.
-const OF_THIS_MACHINE: [u32; 8] =
+pub(crate) const OF_THIS_MACHINE: [u32; 8] =
     [0xEF53, 0x5846_5342, 0x9123_683E, 0x0102_1994, 0x794C_7630, 0xF2F5_2010, 0x2FC1_2FC1, 0xCA45_1A4E];
 
 /// Whether locks of files in this folder are asked of no other machine, and of no program. May wait for the disk.

@@ -29,8 +29,6 @@ use crate::segment::append::RecordId;
 
 /// The byte that every process has locked that may claim something.
 const PRESENCE: u64 = 0;
-/// The longest wait for another process.
-pub const LONGEST_WAIT: Duration = Duration::from_millis(50);
 /// The shortest time between two looks.
 const FIRST_STEP: Duration = Duration::from_micros(50);
 /// The longest time between two looks, ...
@@ -38,8 +36,8 @@ const LAST_STEP: Duration = Duration::from_millis(1);
 /// ... which are as many as double the time that was waited.
 const STEPS_IN_WAIT: u32 = 16;
 /// After so many waits in vain in a row a process waits for one claim in [`SELDOM`].
-const VAIN_LIMIT: u32 = 8;
-const SELDOM: u32 = 64;
+pub(crate) const VAIN_LIMIT: u32 = 8;
+pub(crate) const SELDOM: u32 = 64;
 /// How often a view that another thread refreshes is refreshed again.
 const REFRESHES: u32 = 4;
 
@@ -104,16 +102,21 @@ impl Claims {
             return None;
         }
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-        let file = disk::openat(folder, LOCK, flags, FILE_MODE).ok()?;
-        disk::try_lock_byte(&file, PRESENCE, false).ok()?;
         Some(Claims {
-            file,
+            file: disk::openat(folder, LOCK, flags, FILE_MODE).ok()?,
             held: Mutex::default(),
             holds: AtomicUsize::new(0),
             useless: AtomicBool::new(false),
             vain: AtomicU32::new(0),
             left_out: AtomicU32::new(0),
         })
+    }
+
+    /// Others see from now on that this process may claim something.
+    fn announce(&self) {
+        if disk::try_lock_byte(&self.file, PRESENCE, false).is_err() {
+            self.useless.store(true, Ordering::Relaxed);
+        }
     }
 
     /// Whether other processes may claim something in this part.
@@ -173,18 +176,15 @@ fn byte_of(key: &Key) -> u64 {
 }
 
 impl Part {
-    /// Claims a key whose artifact is missing, before it is compiled. `limit`: what the compile is known to take, asked
-    /// if another process has the claim.
-    pub fn claim(&self, key: &Key, limit: impl FnOnce() -> Option<Duration>) -> Claim<'_> {
+    /// Claims a key whose artifact is missing, before it is compiled. `limit`: the longest wait, asked if another process
+    /// has the claim.
+    pub fn claim(&self, key: &Key, limit: impl FnOnce() -> Duration) -> Claim<'_> {
         let Some(claims) = self.claims_if_shared() else { return Claim::Unclaimed };
         match claims.take(key) {
             None => Claim::Unclaimed,
             Some(true) => self.with_claim(claims, key),
             Some(false) if !claims.may_wait() => Claim::Unclaimed,
-            Some(false) => {
-                let limit = limit().map_or(LONGEST_WAIT, |cost| cost.min(LONGEST_WAIT));
-                self.await_claim(claims, key, limit)
-            }
+            Some(false) => self.await_claim(claims, key, limit()),
         }
     }
 
@@ -242,7 +242,10 @@ impl Part {
         let Some(folder) = self.open_folder().filter(|_| self.wants_claims.load(Ordering::Acquire)) else {
             return;
         };
-        self.claims.get_or_init(|| Claims::open(folder));
+        if self.claims.get().is_none() {
+            // Only then: what another process sees, this one acts upon.
+            self.claims.get_or_init(|| Claims::open(folder)).iter().for_each(Claims::announce);
+        }
     }
 
     /// For the writer, which has written these artifacts, or has failed to.
