@@ -12,6 +12,7 @@ mod bases;
 mod bypass;
 mod caches;
 mod cancelled;
+mod claims;
 mod classes;
 mod control;
 mod damage;

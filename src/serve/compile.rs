@@ -247,20 +247,29 @@ fn is_far_faster(call: Duration, compile: Duration) -> bool {
     compile >= 4 * call && compile - call >= Duration::from_micros(200)
 }
 
-/// Decides where the artifact is taken from. What the call costs the program is never more than without the layer.
-///
-/// A deferred call decides for itself (`deferred.rs`, `compile`), because a private cache is its only choice. It
-/// decides once for all pipelines of the call, so neither the cache of one refused artifact nor the binaries of one
-/// pipeline will do; and the program's own cache is in use until the operation is complete.
-fn source<'a, I: CreateInfo>(
-    request: &Request<'a, I>,
-    artifact: ArtifactOutcome<'a>,
-    asked: bool,
-) -> Source<'a> {
+/// Whether a compile of this call would record an artifact under its key, as a driver's blob, and nothing of the stash
+/// was in its way.
+pub fn leaves_artifact<I: CreateInfo>(request: &Request<'_, I>, artifact: &ArtifactOutcome<'_>) -> bool {
+    let place = place(request, request.call.device.cache_control());
+    matches!(artifact, ArtifactOutcome::NotOffered) && matches!(place, Place::Private | Place::Fresh)
+}
+
+/// Where an artifact can be taken from: [`Source`] before anything is made for it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Private,
+    Fresh,
+    Captured,
+    /// The call goes down as it is, unless there is a refused artifact.
+    Own,
+    Nowhere,
+}
+
+fn place<I: CreateInfo>(request: &Request<'_, I>, asked: bool) -> Place {
     let Request { call, pipeline } = request;
     let device = call.device;
-    if matches!(artifact, ArtifactOutcome::LeftAlone) || !record::may_record_artifact(device, call.class()) {
-        return Source::Nowhere;
+    if !record::may_record_artifact(device, call.class()) {
+        return Place::Nowhere;
     }
     // What the program forbids to compile may be in the driver's object.
     let driver_may_have = match call.program_cache {
@@ -271,19 +280,14 @@ fn source<'a, I: CreateInfo>(
         ProgramCache::Known { contents: Contents::Anything, .. } => true,
         ProgramCache::Known { contents: Contents::Nothing, .. } | ProgramCache::Unknown(_) => false,
     };
-    let forbids = call.parsed().fails_on_compile_required();
-    if forbids && driver_may_have {
-        return Source::Nowhere;
+    if driver_may_have && call.parsed().fails_on_compile_required() {
+        return Place::Nowhere;
     }
     if asked && binary::applies(call) {
-        return Source::Captured;
-    }
-    // A driver that may not compile would refuse it once more.
-    if let (ArtifactOutcome::Refused(refused), false) = (artifact, forbids) {
-        return Source::Refused(refused);
+        return Place::Captured;
     }
     let private = match call.program_cache {
-        ProgramCache::Known { contents: Contents::Nothing, .. } => return Source::Fresh,
+        ProgramCache::Known { contents: Contents::Nothing, .. } => return Place::Fresh,
         ProgramCache::Known { contents: Contents::SameBatch, .. } => true,
         ProgramCache::Null => asked || device.policy.free_recording,
         // RADV says that it has nothing of ray tracing libraries where it has: what the program kept of an earlier
@@ -294,6 +298,32 @@ fn source<'a, I: CreateInfo>(
         }
         ProgramCache::Unknown(_) => false,
     };
-    let cache = if private { PrivateCache::new(device, &[]) } else { None };
-    cache.map_or(Source::Nowhere, Source::Private)
+    if private { Place::Private } else { Place::Own }
+}
+
+/// Decides where the artifact is taken from. What the call costs the program is never more than without the layer.
+///
+/// A deferred call decides for itself (`deferred.rs`, `compile`), because a private cache is its only choice. It
+/// decides once for all pipelines of the call, so neither the cache of one refused artifact nor the binaries of one
+/// pipeline will do; and the program's own cache is in use until the operation is complete.
+fn source<'a, I: CreateInfo>(
+    request: &Request<'a, I>,
+    artifact: ArtifactOutcome<'a>,
+    asked: bool,
+) -> Source<'a> {
+    let call = &request.call;
+    let place = match artifact {
+        ArtifactOutcome::LeftAlone => Place::Nowhere,
+        _ => place(request, asked),
+    };
+    // A driver that may not compile would refuse it once more.
+    let forbids = call.parsed().fails_on_compile_required();
+    match (place, artifact) {
+        (Place::Nowhere, _) => Source::Nowhere,
+        (Place::Captured, _) => Source::Captured,
+        (_, ArtifactOutcome::Refused(refused)) if !forbids => Source::Refused(refused),
+        (Place::Fresh, _) => Source::Fresh,
+        (Place::Private, _) => PrivateCache::new(call.device, &[]).map_or(Source::Nowhere, Source::Private),
+        (Place::Own, _) => Source::Nowhere,
+    }
 }

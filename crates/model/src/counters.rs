@@ -83,6 +83,12 @@ counters! {
         "of the served: recorded while the program enabled other features";
     /// Of [`Count::Served`], the pipelines whose artifact is in a base, a stash that is only read.
     FromBase => "from_base", Source, Count, "from a base", "of the served: from a base, a stash that is only read";
+    /// Of [`Count::Served`], the pipelines that another process has compiled at the same time or just before.
+    ServedByOther => "served_by_other", Source, Count, "other program",
+        "of the served: compiled by another program at the same time, or just before";
+    /// Compiles before which the program waited in vain for another process that compiles the same pipeline.
+    WaitedInVain => "waited_in_vain", Source, Count, "waited in vain",
+        "compiled after all: another program that was about it took too long";
     /// Pipelines that background work had finished before the program asked for them.
     Parked => "parked", Source, Count, "ready before", "finished before the program asked";
     /// Pipelines that background work finished and the program did not ask for: they were destroyed.

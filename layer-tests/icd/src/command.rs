@@ -86,6 +86,9 @@ fn inflict(fault: &Fault) -> Option<vk::Result> {
     if let Some(ms) = fault.hang_ms {
         std::thread::sleep(Duration::from_millis(ms));
     }
+    while fault.until.as_ref().is_some_and(|file| !file.exists()) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
     if let Some(ms) = fault.burn_ms {
         let began = ran();
         while ran() - began < Duration::from_millis(ms) {

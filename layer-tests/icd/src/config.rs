@@ -96,6 +96,8 @@ pub struct Fault {
     pub die: Option<Death>,
     /// Milliseconds to sleep first.
     pub hang_ms: Option<u64>,
+    /// The file for which to wait first.
+    pub until: Option<PathBuf>,
     /// Milliseconds of processor time to spend first.
     pub burn_ms: Option<u64>,
 }

@@ -2,6 +2,7 @@
 //!
 //! | file | what it knows |
 //! |---|---|
+//! | `byte_locks` | locks of single bytes of a file |
 //! | `descriptor` | descriptors that a program may close |
 //! | `keyed` | the hasher of maps whose keys come from files |
 //! | `memory` | allocations that may fail, and their budgets |
@@ -15,6 +16,7 @@
 //! | `timer` | how long a thread of the program may wait |
 //! | `util` | random names, the time, locks |
 
+pub(crate) mod byte_locks;
 pub mod descriptor;
 pub(crate) mod keyed;
 pub mod memory;

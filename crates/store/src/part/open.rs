@@ -15,6 +15,7 @@ use crate::format::record::{Key, Kind};
 use crate::format::refusal::{OpenError, Refusal, is_for_now};
 use crate::format::table;
 use crate::part::bases::{Bases, Place};
+use crate::part::claims::Claims;
 use crate::part::crash_guard::{CrashGuard, StaleGuard};
 use crate::part::digests::Digests;
 use crate::part::queue::{self, Destination};
@@ -70,6 +71,10 @@ pub struct Part {
     pub(super) guard_until: OnceLock<Instant>,
     /// A process died while a driver may have been looking at an unverified artifact, so each of them is marked now.
     pub(super) marks_in_flight: AtomicBool,
+    /// What this process claims, once the writer has opened the file.
+    pub(super) claims: OnceLock<Option<Claims>>,
+    /// The writer is to open it.
+    pub(super) wants_claims: AtomicBool,
     /// Calls that workers of background work have made ahead of the program.
     pub(super) worker_calls: AtomicU32,
     /// Guard files of dead processes whose crash counts are not written yet.
@@ -132,6 +137,8 @@ impl Part {
             wants_guard: AtomicBool::new(false),
             guard_until: OnceLock::new(),
             marks_in_flight: AtomicBool::new(true),
+            claims: OnceLock::new(),
+            wants_claims: AtomicBool::new(false),
             worker_calls: AtomicU32::new(0),
             counted_guards: Mutex::default(),
             shared: shared.clone(),
@@ -274,6 +281,17 @@ impl Part {
         if self.view.is_behind() || !self.view.is_due(self.shared.now_ms()) || self.shared.is_inert() {
             return false;
         }
+        self.refresh_in_time()
+    }
+
+    /// [`Part::refresh_after_miss`] however recent the last refresh is, unless the disk is slow. False: another thread
+    /// is about it.
+    pub(super) fn refresh_now(&self) -> bool {
+        let is_idle = self.view.is_behind() || self.view.is_put_off(self.shared.now_ms());
+        is_idle || self.refresh_in_time()
+    }
+
+    fn refresh_in_time(&self) -> bool {
         let limit = self.shared.waits.refresh;
         let (timer, began) = (Timer::of(limit), Instant::now());
         let found = self.refresh(&ReadLimit { file: Some(limit / 2), interrupted: &|| timer.is_over() });

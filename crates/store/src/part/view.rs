@@ -154,6 +154,11 @@ impl View {
         self.next_refresh.store(until_ms, Ordering::Relaxed);
     }
 
+    /// Whether refreshes were put off.
+    pub(crate) fn is_put_off(&self, now_ms: u64) -> bool {
+        self.next_refresh.load(Ordering::Relaxed) > now_ms + REFRESH_EVERY_MS
+    }
+
     /// Whether a refresh is due. Of the threads that ask, one is told so.
     pub(crate) fn is_due(&self, now_ms: u64) -> bool {
         let due = self.next_refresh.load(Ordering::Relaxed);

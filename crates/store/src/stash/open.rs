@@ -68,11 +68,13 @@ impl Stash {
         end: Option<Duration>,
     ) -> Result<Arc<Stash>, OpenError> {
         let usual = WaitLimits::PROGRAM;
+        // What another process has just recorded is read within such a limit, too.
+        let refresh = opening.map_or(usual.refresh, |given| given.max(usual.refresh));
         let (opening, end) = (opening.unwrap_or(usual.opening), end.unwrap_or(usual.end));
         // A program that waits longer for the stash waits as long for the guard file, without which nothing is served.
         let guard = opening.max(usual.guard);
         let home = Home::with_bases(root, &app.folder, bases);
-        Stash::open_home(home, app, run, WaitLimits { opening, guard, end, ..usual })
+        Stash::open_home(home, app, run, WaitLimits { opening, refresh, guard, end, ..usual })
     }
 
     /// [`Stash::open`] for a tool: waits until everything is read and, when it is dropped, until everything is done.

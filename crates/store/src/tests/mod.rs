@@ -2,6 +2,7 @@
 mod bases;
 mod bit_flips;
 mod browse;
+mod claims;
 mod crash;
 mod crash_counts;
 mod damage;

@@ -1,12 +1,12 @@
 //! Runs the client and measures it from outside: wall time, processor time, its report and the layer's.
 
-use std::cell::Cell;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use vkstash_layer_tests::bench::numbers::median;
@@ -29,7 +29,7 @@ pub(crate) struct Runner {
     folder: tempfile::TempDir,
     /// The layer's library; None if the layer is left out.
     library: Option<PathBuf>,
-    serial: Cell<usize>,
+    serial: AtomicUsize,
 }
 
 /// What one child process measured.
@@ -65,7 +65,15 @@ impl Runner {
             "--max-bytes".to_owned(),
             common.max_bytes.to_string(),
         ];
-        Ok(Self { client, selection, count: common.count, home, folder, library, serial: Cell::new(0) })
+        Ok(Self {
+            client,
+            selection,
+            count: common.count,
+            home,
+            folder,
+            library,
+            serial: AtomicUsize::new(0),
+        })
     }
 
     /// Whether there is a layer to measure.
@@ -80,8 +88,8 @@ impl Runner {
 
     /// A new path below the private folder; nothing is there yet.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.serial.set(self.serial.get() + 1);
-        self.folder.path().join(format!("{name}-{}", self.serial.get()))
+        let serial = self.serial.fetch_add(1, Ordering::Relaxed) + 1;
+        self.folder.path().join(format!("{name}-{serial}"))
     }
 
     /// A new folder below the private one.

@@ -52,6 +52,8 @@ pub(crate) enum Command {
     Small(OnDriver),
     /// What the layer costs programs that make and destroy many devices in turn.
     Devices(Devices),
+    /// Two processes at once that create the same pipelines over an empty stash: how many are compiled once.
+    Claims(OnDriver),
     /// Many processes at once that make and destroy four devices in turn, with pipelines of every kind: whether each
     /// ends.
     Stress(Stress),
