@@ -282,6 +282,41 @@ fn binaries_of_a_higher_version_or_another_driver_are_not_offered() {
     });
 }
 
+/// The specification has binaries outlive an update of the driver that keeps their UUID and does not lower the version.
+#[test]
+fn binaries_outlive_an_update_of_the_driver() {
+    on_drivers(|on, scenario| {
+        let with = |mut script: Value, driver_version: u32, stash: &str| {
+            script["driver_version"] = json!(driver_version);
+            on(&script).stash(scenario.folder().join(stash))
+        };
+        let old = json!({ "shader_binary_version": 6 });
+        let (first, served) = ([0, 8, 8, 0, 0], [8, 0, 0, 0, 0]);
+        let taken = |env: &Env| run(scenario, env, &program()).reports.sum("shaders_other_version");
+        let cases = [
+            ("same", json!({ "shader_binary_version": 6 }), served),
+            ("higher", json!({ "shader_binary_version": 7 }), served),
+            ("lower", json!({ "shader_binary_version": 5 }), first),
+            ("other", json!({ "shader_binary_uuid": "0123456789abcdef0123456789abcdef" }), first),
+        ];
+        for (name, script, expected) in cases {
+            expect(scenario, &with(old.clone(), 1, name), &program(), first);
+            let new = with(script, 2, name);
+            let other = expect(scenario, &new, &program(), expected).reports.sum("shaders_other_version");
+            assert_eq!(other, expected[0], "{name}");
+            // They are the new driver's own from then on.
+            expect(scenario, &new, &program(), served);
+            assert_eq!(taken(&new), 0, "{name}");
+        }
+        // A driver that does not keep its promise.
+        expect(scenario, &with(old.clone(), 1, "refused"), &program(), first);
+        let mut refuses = fault(json!({ "code": "binary", "result": INCOMPATIBLE }));
+        refuses["shader_binary_version"] = json!(6);
+        expect(scenario, &with(refuses, 2, "refused"), &program(), [0, 8, 8, 8, 0]);
+        expect(scenario, &with(old, 2, "refused"), &program(), served);
+    });
+}
+
 /// Whatever a stash has under a key, with a right checksum.
 #[test]
 fn payloads_that_are_none_are_not_offered_and_damaged_binaries_are_refused() {

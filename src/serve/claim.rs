@@ -6,7 +6,7 @@ use vkstash_model::counters::Count;
 use vkstash_model::payload;
 use vkstash_model::steps::{StepAnswer, StepSource};
 use vkstash_store::format::record::Kind;
-use vkstash_store::part::claims::{Claim, Taken};
+use vkstash_store::part::claiming::{Claim, Taken};
 
 use super::create_info::CreateInfo;
 use super::outcome::{ArtifactOutcome, Served};

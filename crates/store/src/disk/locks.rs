@@ -4,11 +4,12 @@
 //! Questions ask for a shared lock: NFS grants an exclusive one only to descriptors that can write (EBADF). Where a
 //! file system has no locks at all, nobody can know, and files count as left once they are a week old.
 
+use std::os::fd::AsFd;
+
 use rustix::io::Errno;
 
 use crate::base::descriptor::Descriptor;
 use crate::base::util::unix_ms;
-use crate::disk::folder::Folder;
 use crate::disk::ops as disk;
 
 /// On a file system without locks a file that was not changed for so many seconds has no process any more.
@@ -57,7 +58,7 @@ pub(crate) const OF_THIS_MACHINE: [u32; 8] =
     [0xEF53, 0x5846_5342, 0x9123_683E, 0x0102_1994, 0x794C_7630, 0xF2F5_2010, 0x2FC1_2FC1, 0xCA45_1A4E];
 
 /// Whether locks of files in this folder are asked of no other machine, and of no program. May wait for the disk.
-pub(crate) fn are_of_this_machine(folder: &Folder) -> bool {
+pub(crate) fn are_of_this_machine(folder: impl AsFd) -> bool {
     disk::file_system(folder).is_ok_and(|system| OF_THIS_MACHINE.contains(&system))
 }
 

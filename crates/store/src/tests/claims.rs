@@ -6,7 +6,8 @@ use rustix::io::Errno;
 use crate::disk::faults;
 use crate::disk::faults::{Fault, Plan};
 use crate::disk::op::Op;
-use crate::part::claims::{Claim, SELDOM, VAIN_LIMIT};
+use crate::part::claiming::Claim;
+use crate::part::claims::{SELDOM, VAIN_LIMIT};
 use crate::tests::processes::{FOLDER, child, folder_of_child, in_a_child};
 use crate::tests::*;
 
@@ -167,8 +168,8 @@ fn a_forked_child_neither_claims_nor_ends_a_claim() {
         let root = root();
         let [(_one, first), (_two, second)] = two(root.path());
         let taken = first.claim(&key(1), no_wait);
-        // SAFETY: the child asks, which is refused, gives its copy of the claim back, and leaves by _exit; what it calls
-        // is what a host's forked child may call.
+        // SAFETY: the child asks, which is refused, gives its copy of the claim back, and leaves by _exit; what it
+        // calls is what a host's forked child may call.
         let child = unsafe { libc::fork() };
         if child == 0 {
             let claims = matches!(first.claim(&key(2), no_wait), Claim::Unclaimed);
