@@ -235,12 +235,20 @@ unsafe fn offer(
     allocator: *const vk::AllocationCallbacks<'_>,
 ) -> Result<Vec<vk::ShaderEXT>, Refusals> {
     let Some(stored) = device.stored() else { return Err(None) };
-    let (key, mut buffer) = (&described.key, Vec::new());
+    let (key, mut buffer, started) = (&described.key, Vec::new(), Instant::now());
+    // Once for each key of a run.
+    let saves = |record: &[u8]| {
+        let cost = StoredShaders::parse(record).map_or(Duration::ZERO, |found| found.cost);
+        let saved = cost.saturating_sub(started.elapsed());
+        device.counters().add(Count::SavedNanos, saved.as_nanos() as u64);
+    };
     if stored.device.read(Kind::Artifact, key, &mut buffer) {
         // SAFETY: the arguments of this function.
         match unsafe { offer_record(device, stored, takes, key, &buffer, infos, allocator) } {
             Ok(made) => {
-                stored.stash.note_taken(&stored.device, key);
+                if stored.stash.note_taken(&stored.device, key) {
+                    saves(&buffer);
+                }
                 return Ok(made);
             }
             Err(Some(0)) => {}
@@ -253,9 +261,11 @@ unsafe fn offer(
         // SAFETY: the arguments of this function.
         if let Ok(made) = unsafe { offer_record(device, stored, takes, key, &buffer, infos, allocator) } {
             device.counters().add(Count::ShadersOtherVersion, made.len() as u64);
+            if stored.stash.note_first_use(key) {
+                saves(&buffer);
+            }
             // The other part may be deleted before the next run.
             stored.device.put(Kind::Artifact, key, buffer.into_boxed_slice());
-            stored.stash.note_use(Kind::Artifact, key);
             return Ok(made);
         }
     }

@@ -65,8 +65,12 @@ fn outcome(reports: &[RunReport], had_instance: bool, known: Known) -> String {
     }
     let mut tally = Tally::default();
     devices.into_iter().for_each(|device| tally.add(device));
+    let shaders = shader_objects(&tally);
     if tally.requests() == 0 {
-        return "the layer was loaded; the command created no pipeline".to_owned();
+        return match shaders.is_empty() {
+            true => "the layer was loaded; the command created no pipeline".to_owned(),
+            false => format!("{shaders}; {}", saved(tally.get(Count::SavedNanos), 0)),
+        };
     }
     let mut line = format!("{}, {} compiled", without_compiling(&tally), tally.compiled());
     let sometimes = [
@@ -81,8 +85,23 @@ fn outcome(reports: &[RunReport], had_instance: bool, known: Known) -> String {
         }
     }
     line += &format!(", {} bypassed{}", tally.get(Count::Bypassed), reasons_for_bypasses(&tally));
+    if !shaders.is_empty() {
+        line += &format!("; {shaders}");
+    }
     line += &format!("; {}", saved(tally.get(Count::SavedNanos), tally.get(Count::AheadNanos)));
     line + &remarks(&tally, known)
+}
+
+/// What came of shader objects; nothing if there were none.
+fn shader_objects(tally: &Tally) -> String {
+    let counts = [Count::ShadersServed, Count::ShadersCompiled, Count::ShadersPassedOn];
+    match counts.map(|what| tally.get(what)) {
+        [0, 0, 0] => String::new(),
+        [served, compiled, 0] => format!("shader objects: {served} served, {compiled} compiled"),
+        [served, compiled, others] => {
+            format!("shader objects: {served} served, {compiled} compiled, {others} passed on")
+        }
+    }
 }
 
 /// How many pipelines were served, and how many the driver's caches had; the greater number first.
@@ -278,6 +297,17 @@ mod tests {
         assert_eq!(line, expected);
         let line = of(&[report(&counters), report(&[(Count::SavedNanos, 8_000_000), (Count::Served, 1)])]);
         assert!(line.ends_with("; up to 8 ms saved, 132 ms of compiling done ahead"), "{line}");
+    }
+
+    #[test]
+    fn shader_objects_are_told_alone_and_beside_pipelines() {
+        let counters =
+            [(Count::ShadersServed, 7), (Count::ShadersCompiled, 1), (Count::SavedNanos, 8_000_000)];
+        assert_eq!(of(&[report(&counters)]), "shader objects: 7 served, 1 compiled; up to 8 ms saved");
+        let pipelines = [(Count::Served, 3), (Count::ShadersPassedOn, 2)];
+        let expected = "3 served (100.0 %), 0 compiled, 0 bypassed; \
+                        shader objects: 0 served, 0 compiled, 2 passed on; nothing saved";
+        assert_eq!(of(&[report(&pipelines)]), expected);
     }
 
     #[test]
