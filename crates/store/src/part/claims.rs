@@ -9,7 +9,6 @@
 //! A forked child shares the locks of its parent. It claims nothing itself; a claim outlives its process only where a
 //! child lives on without another program, and costs the others what a wait in vain costs.
 
-use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
@@ -32,8 +31,8 @@ pub(crate) const SELDOM: u32 = 64;
 /// The claims of this process in one part.
 pub(super) struct Claims {
     file: Descriptor,
-    /// The bytes that this process has locked.
-    held: Mutex<HashSet<u64>>,
+    /// The bytes that this process has locked: few, those of compiles under way and of artifacts that are not written.
+    held: Mutex<Vec<u64>>,
     /// Their number.
     holds: AtomicUsize,
     /// An operation has failed.
@@ -89,7 +88,7 @@ impl Claims {
         }
         match disk::try_lock_byte(&self.file, byte, true) {
             Ok(()) => {
-                held.insert(byte);
+                held.push(byte);
                 self.holds.fetch_add(1, Ordering::Release);
                 Some(true)
             }
@@ -102,7 +101,7 @@ impl Claims {
     }
 
     /// The bytes that this process has locked: none is taken or released while they are borrowed.
-    pub(super) fn held(&self) -> MutexGuard<'_, HashSet<u64>> {
+    pub(super) fn held(&self) -> MutexGuard<'_, Vec<u64>> {
         lock(&self.held)
     }
 
@@ -112,9 +111,10 @@ impl Claims {
     }
 
     /// Releases a claim, if this process has it.
-    pub(super) fn release(&self, mut held: MutexGuard<'_, HashSet<u64>>, key: &Key) {
+    pub(super) fn release(&self, mut held: MutexGuard<'_, Vec<u64>>, key: &Key) {
         let byte = byte_of(key);
-        if held.remove(&byte) {
+        if let Some(place) = held.iter().position(|&other| other == byte) {
+            held.swap_remove(place);
             self.holds.fetch_sub(1, Ordering::Release);
             // If that fails the others wait in vain.
             let _ = disk::unlock_byte(&self.file, byte);
