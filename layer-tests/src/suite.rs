@@ -5,7 +5,12 @@ use std::path::{Path, PathBuf};
 
 use crate::child::{Outcome, Run, Scenario, scenario};
 use crate::env::{Driver, Env};
+use crate::waiting::PATIENCE;
 use crate::work::{self, Done, Work};
+use vkstash_store::format::app_name::AppName;
+use vkstash_store::format::record::{Key, Kind};
+use vkstash_store::stash::inspect::list_applications;
+use vkstash_store::stash::open::Stash;
 
 /// A test on this driver whose only step is [`work::step`].
 pub fn on(driver: Driver, test: impl FnOnce(&Scenario, &Env)) {
@@ -60,4 +65,23 @@ pub fn device_segments(stash: &Path) -> Vec<PathBuf> {
         part.to_string_lossy().starts_with("device-")
     };
     files(stash, ".vks").into_iter().filter(in_device_part).collect()
+}
+
+/// Reads the artifacts of the only device part of a stash, and writes what `change` makes of them.
+pub fn rewrite_artifacts(env: &Env, change: impl FnOnce(&mut Vec<(Key, Vec<u8>)>)) {
+    let [info] = list_applications(&env.stash_folder()).unwrap().try_into().unwrap();
+    let header = info.parts.iter().find_map(|part| part.device.clone()).unwrap();
+    let name = AppName { display: info.display, folder: info.folder };
+    let stash = Stash::open_patiently(&env.stash_folder(), &name).unwrap();
+    let part = stash.device(&header).unwrap();
+    let mut found = Vec::new();
+    part.for_each(Kind::Artifact, &mut |key, payload| found.push((*key, payload.to_vec())));
+    let before = found.clone();
+    change(&mut found);
+    let changed = found.iter().zip(&before).filter(|(now, before)| now != before);
+    for ((key, payload), _) in changed {
+        assert!(part.put(Kind::Artifact, key, payload.clone().into_boxed_slice()));
+    }
+    assert!(stash.flush(PATIENCE));
+    stash.leave();
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use vkstash_layer_tests::child::{Scenario, scenario};
 use vkstash_layer_tests::env::{Driver, Env};
-use vkstash_layer_tests::suite::{assert_all_served, on, run};
+use vkstash_layer_tests::suite::{assert_all_served, on, rewrite_artifacts, run};
 use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions};
 use vkstash_layer_tests::waiting::PATIENCE;
 use vkstash_layer_tests::work::{self, Shader, Work};
@@ -305,20 +305,14 @@ fn workers_are_no_runs_of_the_program_and_use_nothing() {
 
 /// Replaces the artifacts of that many keys by something that no driver takes, and names these keys.
 fn spoil(env: &Env, count: usize) -> Vec<String> {
-    let [info] = list_applications(&env.stash_folder()).unwrap().try_into().unwrap();
-    let header = info.parts.iter().find_map(|part| part.device.clone()).unwrap();
-    let name = AppName { display: info.display, folder: info.folder };
-    let stash = Stash::open_patiently(&env.stash_folder(), &name).unwrap();
-    let part = stash.device(&header).unwrap();
-    let mut found = Vec::new();
-    part.for_each(Kind::Artifact, &mut |key, payload| found.push((*key, payload.to_vec())));
-    for (key, payload) in found.iter_mut().take(count) {
-        payload[8..].fill(0);
-        assert!(part.put(Kind::Artifact, key, payload.clone().into_boxed_slice()));
-    }
-    assert!(stash.flush(PATIENCE));
-    stash.leave();
-    found.iter().take(count).map(|(key, _)| key.iter().map(|byte| format!("{byte:02x}")).collect()).collect()
+    let mut keys = Vec::new();
+    rewrite_artifacts(env, |found| {
+        for (key, payload) in found.iter_mut().take(count) {
+            payload[8..].fill(0);
+            keys.push(key.iter().map(|byte| format!("{byte:02x}")).collect());
+        }
+    });
+    keys
 }
 
 #[test]

@@ -4,7 +4,6 @@
 use std::collections::HashSet;
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
-use std::time::Duration;
 
 use ash::vk;
 use serde::{Deserialize, Serialize};
@@ -13,21 +12,16 @@ use sha2::{Digest, Sha256};
 
 use vkstash_layer_tests::child::{Run, Scenario, Step, scenario};
 use vkstash_layer_tests::env::{Driver, Env};
-use vkstash_layer_tests::suite::device_segments;
+use vkstash_layer_tests::suite::{device_segments, rewrite_artifacts};
 use vkstash_layer_tests::test_driver::TestDriver;
 use vkstash_layer_tests::vulkan::shader_objects::{self, Binary, Code, Shader};
 use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions, allocator, spirv};
 use vkstash_model::payload::{self, StoredShaders, shaders_payload};
-use vkstash_store::format::app_name::AppName;
-use vkstash_store::format::record::{Key, Kind};
-use vkstash_store::stash::inspect::list_applications;
-use vkstash_store::stash::open::Stash;
 
 const STEPS: &[(&str, Step)] = &[("shaders", shaders)];
 const NO_MEMORY: i32 = vk::Result::ERROR_OUT_OF_HOST_MEMORY.as_raw();
 const UNKNOWN: i32 = vk::Result::ERROR_UNKNOWN.as_raw();
 const INCOMPATIBLE: i32 = vk::Result::INCOMPATIBLE_SHADER_BINARY_EXT.as_raw();
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What a call asks for.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -193,25 +187,6 @@ fn fault(more: Value) -> Value {
     json!({ "faults": [fault] })
 }
 
-/// The artifacts of the only device part of a stash; writes what `change` makes of them.
-fn rewrite(env: &Env, change: impl Fn(&mut Vec<(Key, Vec<u8>)>)) {
-    let [info] = list_applications(&env.stash_folder()).unwrap().try_into().unwrap();
-    let header = info.parts.iter().find_map(|part| part.device.clone()).unwrap();
-    let name = AppName { display: info.display, folder: info.folder };
-    let stash = Stash::open_patiently(&env.stash_folder(), &name).unwrap();
-    let part = stash.device(&header).unwrap();
-    let mut found = Vec::new();
-    part.for_each(Kind::Artifact, &mut |key, payload| found.push((*key, payload.to_vec())));
-    let before = found.clone();
-    change(&mut found);
-    let changed = found.iter().zip(&before).filter(|(now, before)| now != before);
-    for ((key, payload), _) in changed {
-        assert!(part.put(Kind::Artifact, key, payload.clone().into_boxed_slice()));
-    }
-    assert!(stash.flush(PATIENCE));
-    stash.leave();
-}
-
 /// The payload with these binaries.
 fn with_binaries(payload: &[u8], binaries: &[&[u8]]) -> Vec<u8> {
     let stored = StoredShaders::parse(payload).unwrap();
@@ -362,7 +337,9 @@ fn payloads_that_are_none_are_not_offered_and_damaged_binaries_are_refused() {
         for (name, change, is_offered) in cases {
             let env = on(&json!({})).stash(scenario.folder().join(name));
             expect(scenario, &env, &program(), [0, 8, 8, 0, 0]);
-            rewrite(&env, |found| found.iter_mut().for_each(|(_, payload)| *payload = change(payload)));
+            rewrite_artifacts(&env, |found| {
+                found.iter_mut().for_each(|(_, payload)| *payload = change(payload))
+            });
             let again = run(scenario, &env, &program());
             let not_taken = if is_offered { 8 } else { 0 };
             assert_eq!(numbers(&again), [0, 8, 8, not_taken, 0], "{name}: {:?}", again.reports.counters());
@@ -396,7 +373,7 @@ fn binaries_that_were_not_linked_together_are_refused_together() {
     on_drivers(|on, scenario| {
         let env = on(&json!({}));
         expect(scenario, &env, &program(), [0, 8, 8, 0, 0]);
-        rewrite(&env, |found| {
+        rewrite_artifacts(&env, |found| {
             let pairs: Vec<usize> = (0..found.len()).filter(|&at| is_linked(&found[at].1)).collect();
             let [one, other] = pairs[..] else { panic!("two pairs") };
             let (first, second) = (found[one].1.clone(), found[other].1.clone());
@@ -408,7 +385,7 @@ fn binaries_that_were_not_linked_together_are_refused_together() {
         expect(scenario, &env, &program(), [4, 4, 4, 4, 0]);
         expect(scenario, &env, &program(), [8, 0, 0, 0, 0]);
         // Under the key of a shader that is alone stands one of a pair.
-        rewrite(&env, |found| {
+        rewrite_artifacts(&env, |found| {
             let pair = found.iter().find(|(_, payload)| is_linked(payload)).unwrap().1.clone();
             let vertex = StoredShaders::parse(&pair).unwrap().binaries[0].to_vec();
             for (_, payload) in found.iter_mut().filter(|(_, payload)| !is_linked(payload)) {
