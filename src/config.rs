@@ -11,8 +11,8 @@ use vkstash_store::settings::{BackgroundMode, places};
 
 use vkstash_model::variables::{
     APPLICATION, ASK_FIRST, BASE, BINARIES, Background, COMPILE_STORED, COMPILE_STORED_BEFORE, DIR, DISABLE,
-    END_MS, FINISH, IDENTIFIERS, LOG, LOG_FILE, Lookup, OPEN_MS, REPORT, SERVED_WIDTH, TOOL, TRACE, UPDATE,
-    configs, default_root, excluded_programs, of_process, path, text,
+    END_MS, FAST_LINK, FINISH, IDENTIFIERS, LOG, LOG_FILE, Lookup, OPEN_MS, REPORT, SERVED_WIDTH, TOOL,
+    TRACE, UPDATE, configs, default_root, excluded_programs, of_process, path, text,
 };
 
 /// Where VK_EXT_shader_module_identifier comes from.
@@ -52,6 +52,8 @@ pub struct Config {
     pub binaries: bool,
     /// [`COMPILE_STORED`].
     pub compile_stored: bool,
+    /// [`FAST_LINK`]. Never in a worker of the tool, which is to make whole pipelines.
+    pub fast_link: bool,
     /// Pipelines may be made before the program asks for them, so recipes are worth recording also where a driver gives
     /// no artifacts ([`BACKGROUND`]).
     pub parks: bool,
@@ -153,6 +155,7 @@ impl Config {
                 Some(value) => value == "1",
                 None => text(COMPILE_STORED_BEFORE) == "1",
             },
+            fast_link: text(FAST_LINK) == "1" && lookup(APPLICATION).is_none(),
             parks: mode.is_none_or(BackgroundMode::allows_work),
             asks_settings: mode.is_none(),
             opening: ms(OPEN_MS),

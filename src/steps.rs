@@ -55,6 +55,7 @@ impl Steps {
             StepSource::Companion => Activity::Companion,
             StepSource::Compile => Activity::Compile,
             StepSource::Own => Activity::Own,
+            StepSource::Link => Activity::Link,
         });
     }
 

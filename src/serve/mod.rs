@@ -10,6 +10,7 @@
 //! - [`artifact`] from an artifact of the stash, confirmed as taken; [`binary`] artifacts of VK_KHR_pipeline_binary
 //! - [`companion`] a cache of the layer's with what the program's would hold without the stash
 //! - [`claim`] of several processes that are about to compile the same, one does
+//! - [`fast_link`] instead of a compile, where the user wants it: a link of libraries of the pipeline's parts
 //! - [`compile`] the driver compiles, and what it made is recorded
 //! - [`compile_stored`] the same with stored SPIR-V, for stages that are named by identifier only
 //! - [`driver_hits`] what the driver had: left to background work, which records it
@@ -41,6 +42,7 @@ pub mod driver_hits;
 mod emulated;
 mod facts;
 pub mod failed;
+mod fast_link;
 mod feedback;
 pub mod modules;
 mod offer;

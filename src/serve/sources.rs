@@ -18,7 +18,7 @@ use super::refuse::{forbid, note_refused, refuse};
 use super::request::{DescribedPipeline, Request};
 use super::{
     artifact, bypass, claim, companion, compile, compile_stored, driver, driver_hits, emulated, facts,
-    modules, parked, record,
+    fast_link, modules, parked, record,
 };
 use crate::live;
 use crate::state::device::Device;
@@ -147,18 +147,15 @@ unsafe fn ask_in_order<I: CreateInfo>(
     if parsed.naming.lacks_code {
         call.device.count(Count::IdentifierRequests);
     }
+    if parsed.is_library() {
+        fast_link::note_library(call);
+    }
     // SAFETY: the request's create info is valid, and stays so while the sources are asked one after another.
     unsafe {
         if parsed.has_nothing_to_compile() {
-            steps.set_reason(OrderReason::PassedOn);
-            steps.asks(StepSource::Own);
-            let answer = pass_on(call);
-            steps.add(StepSource::Own, step_answer(answer));
-            // Recipes of links name it. One that RADV may crash with is left to the program.
-            let named = parsed.is_library() && !parsed.joins_retained();
-            if named && answer.result == vk::Result::SUCCESS {
-                record::record_alone(request, None);
-            }
+            return compile_nothing(request, steps);
+        }
+        if let Some(answer) = fast_link::link_again(request, steps) {
             return answer;
         }
         if parsed.joins_retained() {
@@ -175,6 +172,12 @@ unsafe fn ask_in_order<I: CreateInfo>(
             Outcome::Missed { artifact, driver_has_nothing } => {
                 let by_identifier = call.names_code_of_the_layers();
                 let may_compile = by_identifier || !parsed.fails_on_compile_required();
+                // Before a claim, which may have to be waited for.
+                if may_compile && !by_identifier {
+                    if let Some(answer) = fast_link::link(request, steps) {
+                        return answer;
+                    }
+                }
                 let claim = match may_compile && !by_identifier {
                     true => claim::take_turn(request, &artifact, buffer, steps),
                     false => Turn::Mine(None),
@@ -201,6 +204,26 @@ unsafe fn ask_in_order<I: CreateInfo>(
             }
         }
     }
+}
+
+/// The driver gets a call with nothing to compile as it is.
+///
+/// # Safety
+/// The request's create info is valid.
+unsafe fn compile_nothing<I: CreateInfo>(request: &Request<'_, I>, steps: &mut Steps) -> Answer {
+    let (call, parsed) = (&request.call, request.call.parsed());
+    steps.set_reason(OrderReason::PassedOn);
+    steps.asks(StepSource::Own);
+    // SAFETY: the request's create info is valid.
+    let answer = unsafe { pass_on(call) };
+    steps.add(StepSource::Own, step_answer(answer));
+    // Recipes of links name it. One that RADV may crash with is left to the program.
+    let named = parsed.is_library() && !parsed.joins_retained();
+    if named && answer.result == vk::Result::SUCCESS {
+        // SAFETY: the same create info.
+        unsafe { record::record_alone(request, None) };
+    }
+    answer
 }
 
 /// Asks the sources that need not compile, in their order. `parked_alone`: nothing else may be handed out.

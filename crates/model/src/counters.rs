@@ -89,6 +89,9 @@ counters! {
     /// Compiles before which the program waited in vain for another process that compiles the same pipeline.
     WaitedInVain => "waited_in_vain", Source, Count, "waited in vain",
         "compiled after all: another program that was about it took too long";
+    /// Pipelines that were linked fast of libraries of their parts, in place of a compile.
+    FastLinked => "fast_linked", Source, Count, "linked fast",
+        "linked of libraries of their parts (VKSTASH_FAST_LINK)";
     /// Pipelines that background work had finished before the program asked for them.
     Parked => "parked", Source, Count, "ready before", "finished before the program asked";
     /// Pipelines that background work finished and the program did not ask for: they were destroyed.

@@ -174,7 +174,7 @@ activities! {
     Compile => 6, "compile", "compiling";
     /// The program's own call, which may compile.
     Own => 7, "own_call", "in the driver";
-    /// A call that compiles nothing: a link.
+    /// A link of libraries, the program's or the layer's.
     Link => 8, "link", "linking";
     /// A worker makes the pipeline before the program asks for it.
     Ahead => 9, "ahead", "making ahead";

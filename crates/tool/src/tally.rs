@@ -51,6 +51,7 @@ impl Tally {
             Count::Compiled,
             Count::CompiledUnrecorded,
             Count::CompileRequired,
+            Count::FastLinked,
         ])
     }
 

@@ -127,6 +127,85 @@ pub fn fragment(value: f32) -> Vec<u32> {
     module.0
 }
 
+/// A vertex shader that gives [`fragment_computing`] a vector that depends on the vertex and on `value`.
+pub fn vertex_for_computing(value: f32) -> Vec<u32> {
+    let mut module = Assembler::new(20);
+    module
+        .begin(0, 3, &[9, 12, 15])
+        // BuiltIn Position, Location 0, BuiltIn VertexIndex
+        .op(71, &[9, 11, 0])
+        .op(71, &[12, 30, 0])
+        .op(71, &[15, 11, 42])
+        .op(19, &[1])
+        .op(33, &[2, 1])
+        .op(22, &[5, 32])
+        .op(23, &[6, 5, 4])
+        .op(32, &[8, 3, 6])
+        .op(59, &[8, 9, 3])
+        .op(59, &[8, 12, 3])
+        .op(21, &[13, 32, 1])
+        .op(32, &[14, 1, 13])
+        .op(59, &[14, 15, 1])
+        .op(43, &[5, 7, value.to_bits()])
+        .op(54, &[1, 3, 0, 2])
+        .op(248, &[4])
+        .op(61, &[13, 16, 15])
+        .op(111, &[5, 17, 16])
+        .op(133, &[5, 18, 17, 7])
+        .op(80, &[6, 19, 18, 17, 7, 18])
+        .op(62, &[9, 19])
+        .op(62, &[12, 19])
+        .op(253, &[])
+        .op(56, &[]);
+    module.0
+}
+
+/// A fragment shader that computes what it writes to location 0 of what a vertex shader has written to its own, in so
+/// many steps of five operations.
+pub fn fragment_computing(value: f32, steps: u32) -> Vec<u32> {
+    // Of each step: a constant and five results.
+    let first = 20;
+    let mut module = Assembler::new(first + 6 * steps);
+    module
+        .begin(4, 3, &[9, 12])
+        // OriginUpperLeft
+        .op(16, &[3, 7])
+        // Location 0 of both
+        .op(71, &[9, 30, 0])
+        .op(71, &[12, 30, 0])
+        .op(19, &[1])
+        .op(33, &[2, 1])
+        .op(22, &[5, 32])
+        .op(23, &[6, 5, 4])
+        .op(32, &[8, 3, 6])
+        .op(59, &[8, 9, 3])
+        .op(32, &[13, 1, 6])
+        .op(59, &[13, 12, 1]);
+    for step in 0..steps {
+        module.op(43, &[5, first + 6 * step, (value + step as f32).to_bits()]);
+    }
+    module
+        .op(54, &[1, 3, 0, 2])
+        .op(248, &[4])
+        .op(61, &[6, 14, 12])
+        .op(81, &[5, 15, 14, 0])
+        .op(81, &[5, 16, 14, 1]);
+    let (mut x, mut y) = (15, 16);
+    for step in 0..steps {
+        let [constant, product, sum, quotient, negative, difference] =
+            std::array::from_fn(|index| first + 6 * step + index as u32);
+        module
+            .op(133, &[5, product, x, y])
+            .op(129, &[5, sum, product, constant])
+            .op(136, &[5, quotient, sum, y])
+            .op(127, &[5, negative, quotient])
+            .op(131, &[5, difference, negative, x]);
+        (x, y) = (y, difference);
+    }
+    module.op(80, &[6, 17, x, y, x, y]).op(62, &[9, 17]).op(253, &[]).op(56, &[]);
+    module.0
+}
+
 /// A ray generation shader that does nothing, for devices of Vulkan 1.2 or later.
 pub fn ray_generation() -> Vec<u32> {
     let mut module = Assembler::new(5);

@@ -21,6 +21,7 @@ pub(crate) enum State {
     Formats,
     /// One of ten formats and the viewport, in another order in each run, so that other pipelines come first.
     Shuffled,
-    /// One of fourteen vertex and one of fourteen fragment shaders.
+    /// One of fourteen vertex and one of fourteen fragment shaders. The first fourteen pipelines have each of them
+    /// once.
     Shaders,
 }
