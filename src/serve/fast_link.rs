@@ -103,8 +103,7 @@ unsafe fn has_parts(info: &Info<'_>, parsed: &Parsed<'_>) -> bool {
         && !parsed.is_linked()
         && parsed.feedback.is_none()
         && stages.contains(needed);
-    // SAFETY: the chain of a valid create info, and its rasterization state, which every pipeline with a vertex shader
-    // has, or has switched all of dynamically.
+    // SAFETY: the chain of a valid create info, and its rasterization state, which is valid or NULL (06601).
     is_plain
         && unsafe {
             let mut chain = chain::walk(info.p_next);

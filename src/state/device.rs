@@ -530,14 +530,14 @@ impl Device {
             || self.kept_shaders().is_some()
     }
 
-    /// The libraries that the layer links pipelines of, where it does. A forked child has no use for its parent's.
+    /// The libraries that the layer links pipelines of, where it does.
     pub fn fast_links(&self) -> Option<&FastLinks> {
-        self.fast_links.as_ref().filter(|_| !tls_destroyed())
+        self.fast_links.as_ref()
     }
 
     /// Destroys the libraries of the layer's: the program destroys the device, and is in no other call.
     pub fn drop_libraries(&self) {
-        let libraries = self.fast_links.as_ref().map(FastLinks::take).unwrap_or_default();
+        let libraries = self.fast_links().map(FastLinks::take).unwrap_or_default();
         self.destroy_pipelines(&libraries);
     }
 
