@@ -8,7 +8,10 @@ use vkstash_layer_tests::env::{self, Driver, Env};
 use vkstash_layer_tests::paths;
 use vkstash_layer_tests::waiting::until;
 use vkstash_layer_tests::work::{self, Caches, Done, Shader, Work};
+use vkstash_model::steps::{StepAnswer, StepSource};
 use vkstash_store::stash::inspect::list_applications;
+
+use super::frames::last_timeline;
 
 const STEPS: &[(&str, Step)] = &[("work", work::step)];
 const COUNT: u32 = 6;
@@ -81,6 +84,12 @@ fn nothing_is_linked_fast_unless_it_is_wanted_and_possible() {
         assert_eq!(numbers(&run(scenario, &slow, &graphics)), [0, ALL, 0]);
         let env = wanted(on(json!({}), "wanted").unwrap());
         assert_eq!(numbers(&run(scenario, &env, &graphics)), [ALL, 0, 0]);
+        let timeline = last_timeline(&env);
+        assert_eq!(timeline.creations.len() as u64, ALL);
+        for creation in &timeline.creations {
+            let last = creation.steps().last().unwrap();
+            assert_eq!((last.source, last.answer), (StepSource::Link as u8, StepAnswer::Had as u8));
+        }
         for (name, work) in [
             ("compute", pipelines(Shader::Compute)),
             ("feedback", Work { feedback: true, cache_control: true, ..graphics.clone() }),

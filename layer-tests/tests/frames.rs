@@ -48,7 +48,7 @@ fn presents_nothing(_: &Value) -> Value {
     json!(true)
 }
 
-fn last_timeline(env: &Env) -> Timeline {
+pub fn last_timeline(env: &Env) -> Timeline {
     let root = env.stash_folder();
     let [application] = <[_; 1]>::try_from(list_applications(&root).unwrap()).unwrap();
     timeline::all(&root, &application.folder).swap_remove(0)

@@ -95,12 +95,7 @@ pub fn sampling() -> Vec<u32> {
         .op(71, &[9, 30, 0])
         .op(71, &[20, 34, 0])
         .op(71, &[20, 33, 0])
-        .op(19, &[1])
-        .op(33, &[2, 1])
-        .op(22, &[5, 32])
-        .op(23, &[6, 5, 4])
-        .op(32, &[8, 3, 6])
-        .op(59, &[8, 9, 3])
+        .vector_output()
         .op(23, &[14, 5, 2])
         // A sampled two-dimensional image, a sampler for it, and the variable.
         .op(25, &[15, 5, 1, 0, 0, 0, 1, 0])

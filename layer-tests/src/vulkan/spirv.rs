@@ -24,6 +24,16 @@ impl Assembler {
         let entry: Vec<u32> = [model, main].iter().chain(&MAIN).chain(interface).copied().collect();
         self.op(17, &[1]).op(14, &[0, 1]).op(15, &entry)
     }
+
+    /// The types of `main` and of vectors, and the output variable 9.
+    pub(super) fn vector_output(&mut self) -> &mut Assembler {
+        self.op(19, &[1])
+            .op(33, &[2, 1])
+            .op(22, &[5, 32])
+            .op(23, &[6, 5, 4])
+            .op(32, &[8, 3, 6])
+            .op(59, &[8, 9, 3])
+    }
 }
 
 /// A compute shader that writes `value` to the storage buffer at set 0, binding 0. Different values give different
@@ -136,12 +146,7 @@ pub fn vertex_for_computing(value: f32) -> Vec<u32> {
         .op(71, &[9, 11, 0])
         .op(71, &[12, 30, 0])
         .op(71, &[15, 11, 42])
-        .op(19, &[1])
-        .op(33, &[2, 1])
-        .op(22, &[5, 32])
-        .op(23, &[6, 5, 4])
-        .op(32, &[8, 3, 6])
-        .op(59, &[8, 9, 3])
+        .vector_output()
         .op(59, &[8, 12, 3])
         .op(21, &[13, 32, 1])
         .op(32, &[14, 1, 13])
@@ -173,12 +178,7 @@ pub fn fragment_computing(value: f32, steps: u32) -> Vec<u32> {
         // Location 0 of both
         .op(71, &[9, 30, 0])
         .op(71, &[12, 30, 0])
-        .op(19, &[1])
-        .op(33, &[2, 1])
-        .op(22, &[5, 32])
-        .op(23, &[6, 5, 4])
-        .op(32, &[8, 3, 6])
-        .op(59, &[8, 9, 3])
+        .vector_output()
         .op(32, &[13, 1, 6])
         .op(59, &[13, 12, 1]);
     for step in 0..steps {
@@ -232,12 +232,7 @@ pub fn ray_generation() -> Vec<u32> {
 /// The part behind the decorations of a shader that stores one constant vector in its output variable 9.
 fn constant_output(module: &mut Assembler, value: f32) {
     module
-        .op(19, &[1])
-        .op(33, &[2, 1])
-        .op(22, &[5, 32])
-        .op(23, &[6, 5, 4])
-        .op(32, &[8, 3, 6])
-        .op(59, &[8, 9, 3])
+        .vector_output()
         .op(43, &[5, 7, value.to_bits()])
         .op(43, &[5, 10, 1.0f32.to_bits()])
         .op(44, &[6, 11, 7, 7, 7, 10])
