@@ -38,6 +38,7 @@ mod lavapipe;
 mod loader;
 mod lost;
 mod mesa_foz;
+mod misbehaving;
 mod modules_only;
 mod objects;
 mod overlaps;

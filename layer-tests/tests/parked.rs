@@ -46,7 +46,7 @@ pub fn late(input: &Value) -> Value {
 
 /// Waits until workers have parked so many pipelines: until they have ended one task for each, and one that finds
 /// nothing more to make. For 0 pipelines workers get a moment.
-fn until_parked(trace: &Value, count: u64) {
+pub fn until_parked(trace: &Value, count: u64) {
     let trace: PathBuf = serde_json::from_value(trace.clone()).unwrap();
     let tasks = || {
         let text = std::fs::read_to_string(&trace).unwrap_or_default();
@@ -107,7 +107,7 @@ pub fn run_parked(scenario: &Scenario, env: &Env, work: &Work, parked: u64) -> R
 }
 
 /// `env` with a new trace file.
-fn traced(scenario: &Scenario, env: &Env) -> (Env, PathBuf) {
+pub fn traced(scenario: &Scenario, env: &Env) -> (Env, PathBuf) {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let trace = scenario.folder().join(format!("trace {}", NUMBER.fetch_add(1, Ordering::Relaxed)));
     (env.clone().var("VKSTASH_TRACE", &trace), trace)

@@ -5,13 +5,12 @@ use std::slice;
 
 use ash::vk;
 
-use crate::guard::{guard, tls_destroyed};
+use crate::guard::guard;
 use crate::hooks::inert::pass;
 use crate::serve::{companion, complete_data};
-use crate::state::cache_data::HEADER_SIZE;
 use crate::state::cache_state::CacheState;
-use crate::state::device::Device;
 use crate::state::live_devices;
+use crate::state::private_cache::HEADER_SIZE;
 
 /// vkCreatePipelineCache.
 pub unsafe extern "system" fn create(
@@ -44,7 +43,7 @@ pub unsafe extern "system" fn create(
                 let size = (*info).initial_data_size;
                 let loaded = size > HEADER_SIZE && {
                     let data = slice::from_raw_parts((*info).p_initial_data.cast::<u8>(), size);
-                    device.caches.data.may_load(data)
+                    device.caches.commands.may_load(data)
                 };
                 device.caches.of_program.insert(*cache, CacheState::new(!loaded));
             }
@@ -92,59 +91,10 @@ pub unsafe extern "system" fn get_data(
     let Some(next) = device.table.get_pipeline_cache_data else { return vk::Result::ERROR_UNKNOWN };
     // SAFETY: the program passes a pointer to a size, and a `data` that is NULL or has room for so many bytes; both are
     // valid until this command returns. It passes a live `cache`, which this thread may read.
-    let answer = || unsafe {
-        let answer = complete(&device, cache)?;
-        Some(write(&device, answer.as_slice(), &mut *size, data.cast()))
-    };
+    let answer = || unsafe { complete_data::answer(&device, cache, &mut *size, data.cast()) };
     // SAFETY: `cache`, `size` and `data` are the program's arguments of this command, valid until it returns.
     guard("vkGetPipelineCacheData", answer, || None)
         .unwrap_or_else(|| unsafe { next(handle, cache, size, data) })
-}
-
-/// # Safety
-/// `handle` is a live cache that the program lets this thread read.
-unsafe fn complete(device: &Device, handle: vk::PipelineCache) -> Option<complete_data::CompleteData> {
-    if tls_destroyed() {
-        return None;
-    }
-    let cache = device.caches.of_program.get(handle)?;
-    // SAFETY: `handle` is a live cache that the program lets this thread read (the caller's # Safety section).
-    unsafe { complete_data::complete(device, handle, &cache) }
-}
-
-/// NULL asks for the size; a short buffer gets a usable prefix and INCOMPLETE, one that is shorter than the header gets
-/// nothing (contract 4.2).
-///
-/// # Safety
-/// `data` is NULL, or valid for writes of `size` bytes (VUID-vkGetPipelineCacheData-pData-parameter).
-unsafe fn write(device: &Device, answer: &[u8], size: &mut usize, data: *mut u8) -> vk::Result {
-    if data.is_null() {
-        *size = answer.len();
-        return vk::Result::SUCCESS;
-    }
-    if *size >= answer.len() {
-        // SAFETY: `data` has room for `size` bytes, and `size` was just found to be no less than the answer's length.
-        unsafe { std::ptr::copy_nonoverlapping(answer.as_ptr(), data, answer.len()) };
-        *size = answer.len();
-        return vk::Result::SUCCESS;
-    }
-    let header = HEADER_SIZE;
-    if *size > header {
-        let mut written = *size;
-        // SAFETY: `data` has room for as many bytes as `written` says, which is the program's own size here.
-        let result = unsafe { complete_data::write_prefix(device, answer, &mut written, data) };
-        // Whatever the driver makes of its own data, this is not all of it.
-        if result.is_some() && written <= *size {
-            *size = written;
-            return vk::Result::INCOMPLETE;
-        }
-    }
-    // The header alone is a usable prefix, too.
-    let written = if *size >= header && answer.len() >= header { header } else { 0 };
-    // SAFETY: `data` is valid for `size` bytes (the caller's contract), and `written` is not more.
-    unsafe { std::ptr::copy_nonoverlapping(answer.as_ptr(), data, written) };
-    *size = written;
-    vk::Result::INCOMPLETE
 }
 
 /// vkMergePipelineCaches.

@@ -6,6 +6,7 @@ use crate::guard::{guard, tls_destroyed};
 use crate::hooks::inert::pass;
 use crate::hooks::pipelines::program_cache;
 use crate::serve::bypass::count_bypassed;
+use crate::serve::program_cache::ProgramCache;
 use crate::state::device::Device;
 use crate::state::dispatch::PfnCreateDataGraphPipelines;
 use crate::state::live_devices;
@@ -14,16 +15,18 @@ use vkstash_model::structures::DATA_GRAPH;
 use vkstash_recipe::chain::Refusal;
 
 /// Counts the pipelines of a call. The driver may fill the program's cache with them, so the data of a cache that was
-/// empty is no artifact of the next pipeline.
-fn note(device: &Device, cache: vk::PipelineCache, count: u32, refusal: Refusal) {
+/// empty is no artifact of the next pipeline. The cache is in a call until the answer is dropped.
+fn note(device: &Device, cache: vk::PipelineCache, count: u32, refusal: Refusal) -> Option<ProgramCache> {
     if tls_destroyed() {
-        return;
+        return None;
     }
     device.session();
     for _ in 0..count {
         count_bypassed(device, refusal);
     }
-    program_cache(device, cache).mark_filled(device);
+    let program_cache = program_cache(device, cache);
+    program_cache.mark_filled(device);
+    Some(program_cache)
 }
 
 /// vkCreateRayTracingPipelinesNV.
@@ -42,7 +45,7 @@ pub unsafe extern "system" fn create_ray_tracing(
     let Some(next) = device.table.create_ray_tracing_pipelines_nv else { return vk::Result::ERROR_UNKNOWN };
     let s_type = vk::StructureType::RAY_TRACING_PIPELINE_CREATE_INFO_NV.as_raw();
     let refusal = Refusal { reason: BypassReason::RayTracing, s_type };
-    guard("vkCreateRayTracingPipelinesNV", || note(&device, cache, count, refusal), || ());
+    let _in_call = guard("vkCreateRayTracingPipelinesNV", || note(&device, cache, count, refusal), || None);
     // SAFETY: `infos` and `pipelines` have `count` elements, and they and `allocator` are the program's arguments of
     // this command, valid until it returns.
     unsafe { next(handle, cache, count, infos, allocator, pipelines) }
@@ -64,7 +67,8 @@ pub unsafe extern "system" fn create_execution_graphs(
     let Some(next) = device.table.create_execution_graph_pipelines else { return vk::Result::ERROR_UNKNOWN };
     let s_type = vk::StructureType::EXECUTION_GRAPH_PIPELINE_CREATE_INFO_AMDX.as_raw();
     let refusal = Refusal { reason: BypassReason::NotCacheable, s_type };
-    guard("vkCreateExecutionGraphPipelinesAMDX", || note(&device, cache, count, refusal), || ());
+    let _in_call =
+        guard("vkCreateExecutionGraphPipelinesAMDX", || note(&device, cache, count, refusal), || None);
     // SAFETY: `infos` and `pipelines` have `count` elements, and they and `allocator` are the program's arguments of
     // this command, valid until it returns.
     unsafe { next(handle, cache, count, infos, allocator, pipelines) }
@@ -88,7 +92,7 @@ pub unsafe extern "system" fn create_data_graphs(
     let next: Option<PfnCreateDataGraphPipelines> = device.table.create_data_graph_pipelines;
     let Some(next) = next else { return vk::Result::ERROR_UNKNOWN };
     let refusal = Refusal { reason: BypassReason::NotCacheable, s_type: DATA_GRAPH.as_raw() };
-    guard("vkCreateDataGraphPipelinesARM", || note(&device, cache, count, refusal), || ());
+    let _in_call = guard("vkCreateDataGraphPipelinesARM", || note(&device, cache, count, refusal), || None);
     // SAFETY: `infos` and `pipelines` have `count` elements, and they and `allocator` are the program's arguments of
     // this command, valid until it returns, or until a deferred `operation` is complete.
     unsafe { next(handle, operation, cache, count, infos, allocator, pipelines) }

@@ -136,7 +136,6 @@ pub(super) unsafe fn create<I: CreateInfo>(
     // The session, so that the report knows a device that the layer only watches.
     device.session();
     let program_cache = program_cache(device, cache);
-    let _in_call = program_cache.known().map(InCall::new);
     if !device.describes() {
         // SAFETY: `pipelines` has `count` elements (the # Safety section), which `untouched` has the driver write.
         return unsafe { watch(device, &program_cache, count, pipelines, untouched) };
@@ -238,7 +237,7 @@ unsafe fn after_failure<I: CreateInfo>(call: &Call<'_, I>) -> Answer {
     unsafe { failed::serve(call, call::take_made()) }
 }
 
-/// What is known of the cache that the program passed; counts the call in.
+/// What is known of the cache that the program passed; counts the call in until it is dropped.
 pub(super) fn program_cache(device: &Device, handle: vk::PipelineCache) -> ProgramCache {
     if handle == vk::PipelineCache::null() {
         return ProgramCache::Null;
@@ -246,7 +245,7 @@ pub(super) fn program_cache(device: &Device, handle: vk::PipelineCache) -> Progr
     match device.caches.of_program.get(handle) {
         Some(cache) => {
             let contents = if cache.begin_call() { Contents::Nothing } else { Contents::Anything };
-            ProgramCache::Known { handle, cache, contents }
+            ProgramCache::Known { handle, cache: InCall::new(cache), contents }
         }
         None => ProgramCache::Unknown(handle),
     }

@@ -11,7 +11,6 @@ use super::call::Answer;
 use super::create_info::CreateInfo;
 use super::offer::Offer;
 use super::outcome::{ArtifactOutcome, Form, Origin, Refused, Served};
-use super::private_cache::PrivateCache;
 use super::request::Request;
 use super::{binary, feedback};
 use crate::state::stored::{OfSiblings, Source, Stored};
@@ -233,7 +232,7 @@ pub unsafe fn make_of<'a, I: CreateInfo>(
         device.count(Count::Quarantined);
         return Some(Err(ArtifactOutcome::LeftAlone));
     }
-    let cache = PrivateCache::new(device, blob)?;
+    let cache = device.caches.commands.private(blob)?;
     // SAFETY: what the copy points to, and the cache, live until the call is over.
     let answer = unsafe { call.create_with(cache.handle(), &info) };
     drop(inside);

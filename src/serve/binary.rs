@@ -4,6 +4,7 @@
 //! A blob that does not fit is a miss; a binary that does not fit is a wrong pipeline. So what a binary is stored
 //! under holds everything about the device, and the driver's key for it, beside the recipe's key.
 
+use std::ffi::c_void;
 use std::time::{Duration, Instant};
 
 use ash::vk;
@@ -17,6 +18,7 @@ use super::request::Request;
 use super::{feedback, record};
 use crate::pipeline_binary::{self as api, PipelineBinary, PipelineBinaryInfoKHR};
 use crate::state::device::Device;
+use crate::state::sized_data;
 use vkstash_model::counters::Count;
 use vkstash_model::key;
 use vkstash_model::newer::PIPELINE_BINARY_INFO;
@@ -212,23 +214,15 @@ impl<'a> Binaries<'a> {
         let get = self.device.table.get_pipeline_binary_data?;
         let mut listed = memory::room(self.handles.len())?;
         for &handle in &self.handles {
-            let (info, mut name, mut size) = (api::DataInfo::new(handle), api::Key::default(), 0);
-            // SAFETY: a live binary; NULL asks for the size (contract 5.6).
-            let asked = unsafe { get(self.device.handle, &info, &mut name, &mut size, std::ptr::null_mut()) };
-            if asked != vk::Result::SUCCESS {
+            let (info, mut name) = (api::DataInfo::new(handle), api::Key::default());
+            let ask = |size: &mut usize, data: *mut c_void| {
+                // SAFETY: a live binary of the layer's; `read` passes NULL (contract 5.6), or a buffer for everything.
+                unsafe { get(self.device.handle, &info, &mut name, size, data.cast()) }
+            };
+            let (data, _) = sized_data::read(&[], ask).ok()?;
+            if name.as_bytes().is_empty() {
                 return None;
             }
-            let mut data: Vec<u8> = Vec::new();
-            if !memory::lengthen(&mut data, size) {
-                return None;
-            }
-            // SAFETY: a live binary, with room for as many bytes as it has.
-            let result =
-                unsafe { get(self.device.handle, &info, &mut name, &mut size, data.as_mut_ptr().cast()) };
-            if result != vk::Result::SUCCESS || name.as_bytes().is_empty() {
-                return None;
-            }
-            data.truncate(size);
             listed.push((name, data));
         }
         payload::binaries_payload(cost, listed.iter().map(|(name, data)| (name.as_bytes(), &data[..])))

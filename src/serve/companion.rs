@@ -16,7 +16,6 @@ use super::call::Call;
 use super::create_info::CreateInfo;
 use super::offer::Offer;
 use super::outcome::{Found, Origin, Served};
-use super::private_cache::PrivateCache;
 use super::program_cache::ProgramCache;
 use super::request::Request;
 use super::{complete_data, feedback};
@@ -108,7 +107,7 @@ unsafe fn put_question<I: CreateInfo>(call: &Call<'_, I>, info: &I, pending: &Pe
 fn fill(device: &Device, cache: Option<&CacheState>, pending: &PendingKeys, shaders: &ShaderSet) {
     let mut companion = pending.companion.write().unwrap_or_else(PoisonError::into_inner);
     if companion.is_none() {
-        let Some(made) = PrivateCache::for_threads(device) else { return };
+        let Some(made) = device.caches.commands.for_threads() else { return };
         let handle = made.into_handle();
         device.keep_companion(handle);
         *companion = Some(Companion { handle, keys: FxHashSet::default(), room: Vec::new() });
@@ -128,7 +127,7 @@ fn fill(device: &Device, cache: Option<&CacheState>, pending: &PendingKeys, shad
         // What there is no room for now is put in when there is.
         let Some(taken) = Room::in_companions(blob.len()) else { return };
         pending.pass_by(place);
-        let Some(part) = PrivateCache::new(device, &blob) else { continue };
+        let Some(part) = device.caches.commands.private(&blob) else { continue };
         // SAFETY: both caches are the layer's; the lock synchronises the destination (contract 4.4).
         if unsafe { merge(device.handle, *handle, 1, &part.handle()) } == vk::Result::SUCCESS {
             keys.insert(key);

@@ -8,13 +8,13 @@ use super::call::Answer;
 use super::counts::count_unrecorded;
 use super::create_info::CreateInfo;
 use super::outcome::{ArtifactOutcome, Refused};
-use super::private_cache::PrivateCache;
 use super::program_cache::{Contents, ProgramCache};
 use super::request::Request;
 use super::stopwatch::{Stopwatch, Took};
 use super::{binary, feedback, record};
-use crate::state::cache_data::NoData;
 use crate::state::pipeline_class::PipelineClass;
+use crate::state::private_cache::PrivateCache;
+use crate::state::sized_data::NoData;
 use vkstash_model::counters::Count;
 use vkstash_model::payload;
 use vkstash_recipe::chain::Arena;
@@ -207,10 +207,11 @@ unsafe fn record_made<I: CreateInfo>(
     let payload = match source {
         Source::Private(cache) | Source::Refused(Refused { cache, .. }) => cache.data_behind(&prefix),
         Source::Fresh => {
-            // SAFETY: the program's cache is alive, and this call may use it (contract 4.4). If other threads name it
-            // by now it may hold a few pipelines more, which makes the artifact larger and no less right: theirs go
-            // through caches of the layer's.
-            unsafe { device.caches.data.read(call.program_cache.handle(), &prefix) }
+            // Not the program's cache itself, which other threads may fill meanwhile. It may hold a few pipelines of
+            // theirs by now, which makes the artifact larger and no less right.
+            // SAFETY: the program's cache is alive, and this call may use it (contract 4.4).
+            let copy = unsafe { device.caches.commands.snapshot(call.program_cache.handle()) };
+            copy.map_or(Err(NoData::Unreadable), |copy| copy.data_behind(&prefix))
         }
         Source::Captured => {
             // SAFETY: the pipeline is alive, and was just made of `binary::capturing`'s copy of the valid create info.
@@ -226,7 +227,8 @@ unsafe fn record_made<I: CreateInfo>(
             return Outcome::Unrecorded;
         }
     };
-    let beside_its_cache = !matches!(source, Source::Fresh) && call.program_cache.known().is_some();
+    let inside = matches!(source, Source::Fresh);
+    let beside_its_cache = !inside && call.program_cache.known().is_some();
     device.caches.probe.note(call.class(), payload.as_ref().err().copied(), beside_its_cache);
     let Ok(payload) = payload else {
         // SAFETY: the request's create info is still valid: the program's command has not returned.
@@ -237,7 +239,7 @@ unsafe fn record_made<I: CreateInfo>(
         record::count_lost(device, cost);
     }
     // SAFETY: the request's create info is valid, and `payload` is the data of the cache that the pipeline was put in.
-    unsafe { record::record(request, payload) };
+    unsafe { record::record(request, payload, inside) };
     Outcome::Recorded
 }
 
@@ -323,7 +325,9 @@ fn source<'a, I: CreateInfo>(
         (Place::Captured, _) => Source::Captured,
         (_, ArtifactOutcome::Refused(refused)) if !forbids => Source::Refused(refused),
         (Place::Fresh, _) => Source::Fresh,
-        (Place::Private, _) => PrivateCache::new(call.device, &[]).map_or(Source::Nowhere, Source::Private),
+        (Place::Private, _) => {
+            call.device.caches.commands.private(&[]).map_or(Source::Nowhere, Source::Private)
+        }
         (Place::Own, _) => Source::Nowhere,
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError};
 use ash::vk;
 use rustc_hash::FxHashSet;
 
-use super::private_cache::PrivateCache;
+use crate::guard::tls_destroyed;
 use crate::state::budget::BudgetedBytes;
 use crate::state::cache_state::{CacheState, Remembered};
 use crate::state::device::Device;
@@ -15,7 +15,7 @@ use vkstash_store::base::memory;
 use vkstash_store::format::record::Key;
 
 /// Complete data of a cache.
-pub enum CompleteData {
+enum CompleteData {
     /// Data that was put together for this call.
     Fresh(Vec<u8>),
     /// The answer of an earlier call, from which nothing has changed since.
@@ -23,8 +23,7 @@ pub enum CompleteData {
 }
 
 impl CompleteData {
-    /// The data.
-    pub fn as_slice(&self) -> &[u8] {
+    fn as_slice(&self) -> &[u8] {
         match self {
             CompleteData::Fresh(data) => data,
             CompleteData::Remembered(data) => data,
@@ -32,16 +31,69 @@ impl CompleteData {
     }
 }
 
+/// Answers vkGetPipelineCacheData. None: the driver is to be asked as if there was no layer.
+///
+/// # Safety
+/// `handle` is a live cache that the program lets this thread read now; `data` is NULL, or valid for writes of `size`
+/// bytes (VUID-vkGetPipelineCacheData-pData-parameter).
+pub unsafe fn answer(
+    device: &Device,
+    handle: vk::PipelineCache,
+    size: &mut usize,
+    data: *mut u8,
+) -> Option<vk::Result> {
+    let (commands, of_program) = (&device.caches.commands, &device.caches.of_program);
+    if device.caches.incremental {
+        return None;
+    }
+    let cache = if tls_destroyed() { None } else { of_program.get(handle) };
+    // SAFETY: as this function.
+    let complete = cache.as_ref().and_then(|cache| unsafe { complete(device, handle, cache) });
+    if let Some(answer) = complete {
+        // SAFETY: as this function.
+        return Some(unsafe { write(device, answer.as_slice(), size, data) });
+    }
+    // What a call adds meanwhile would be written as well by a driver that writes all that it has.
+    let grows = !data.is_null() && cache.is_some_and(|cache| cache.is_in_call());
+    // SAFETY: as this function; nobody adds to the cache or to its copy.
+    Some(unsafe {
+        match if grows { commands.snapshot(handle) } else { None } {
+            Some(copy) => copy.copy_out(size, data),
+            None => commands.copy_out(handle, size, data),
+        }
+    })
+}
+
+/// NULL asks for the size; a short buffer gets INCOMPLETE and what the driver can put into it (contract 4.2).
+///
+/// # Safety
+/// As [`answer`].
+unsafe fn write(device: &Device, answer: &[u8], size: &mut usize, data: *mut u8) -> vk::Result {
+    if data.is_null() {
+        *size = answer.len();
+        return vk::Result::SUCCESS;
+    }
+    if *size >= answer.len() {
+        // SAFETY: `data` has room for `size` bytes, and `size` was just found to be no less than the answer's length.
+        unsafe { std::ptr::copy_nonoverlapping(answer.as_ptr(), data, answer.len()) };
+        *size = answer.len();
+        return vk::Result::SUCCESS;
+    }
+    let mut written = *size;
+    let copy = device.caches.commands.private(answer);
+    // SAFETY: `data` has room for as many bytes as `written` says, which is the program's own size here.
+    let result = copy.map(|copy| unsafe { copy.copy_out(&mut written, data) });
+    // Whatever the driver makes of its own data, this is not all of it.
+    *size = if result.is_some_and(|result| result.as_raw() >= 0) { written.min(*size) } else { 0 };
+    vk::Result::INCOMPLETE
+}
+
 /// The complete data of a cache with pending entries. None: the driver's answer is complete, or nothing
 /// better can be had.
 ///
 /// # Safety
 /// `handle` is a live cache that the program lets this thread read now.
-pub unsafe fn complete(
-    device: &Device,
-    handle: vk::PipelineCache,
-    cache: &CacheState,
-) -> Option<CompleteData> {
+unsafe fn complete(device: &Device, handle: vk::PipelineCache, cache: &CacheState) -> Option<CompleteData> {
     // Read first: what changes from here on is in the next answer for certain.
     let version = cache.version();
     let pending = cache.pending();
@@ -49,12 +101,12 @@ pub unsafe fn complete(
         return None;
     }
     // SAFETY: `handle` is a live cache of the device that the program lets this thread read now.
-    let driver_bytes = unsafe { device.caches.data.size(handle) }?;
+    let driver_bytes = unsafe { device.caches.commands.size(handle) }?;
     let mut answer = cache.answer();
     if let Some(remembered) = answer.as_ref().filter(|remembered| remembered.is_of(version, driver_bytes)) {
         return Some(CompleteData::Remembered(remembered.data.clone()));
     }
-    let driver_has_some = driver_bytes > empty_bytes(device)?;
+    let driver_has_some = driver_bytes > device.caches.commands.empty_size()?;
     match pending.as_slice() {
         // An empty cache and one pipeline: the artifact is the answer as it is. Not remembered: translators
         // have a cache for each pipeline, and reading it again is as good.
@@ -81,17 +133,6 @@ pub unsafe fn complete(
     }
 }
 
-/// Bytes of the data of an empty cache of this driver.
-fn empty_bytes(device: &Device) -> Option<usize> {
-    let known = &device.caches.data.empty;
-    if known.get().is_none() {
-        let empty = PrivateCache::new(device, &[])?;
-        // SAFETY: a live cache that only this thread uses.
-        let _ = known.set(unsafe { device.caches.data.size(empty.handle()) }?);
-    }
-    known.get().copied()
-}
-
 /// Data that holds what the last answer held, what the program's cache `source` holds, if it has changed since, and the
 /// entries that have become pending since, put together in a cache of the layer's; and the pending keys that are in it.
 ///
@@ -104,7 +145,7 @@ unsafe fn merged(
     pending: &[Key],
     last: Option<&Remembered>,
 ) -> Option<(Vec<u8>, FxHashSet<Key>)> {
-    let all = PrivateCache::new(device, last.map_or(&[], |last| &last.data))?;
+    let all = device.caches.commands.private(last.map_or(&[], |last| &last.data))?;
     if let Some(source) = source {
         // SAFETY: both caches are alive; only this thread uses the destination, and may read the source.
         unsafe { all.take_from(source) }?;
@@ -121,7 +162,7 @@ unsafe fn merged(
             continue;
         }
         let blob = blob_of(device, Some(cache), key);
-        if let Some(part) = blob.and_then(|blob| PrivateCache::new(device, &blob)) {
+        if let Some(part) = blob.and_then(|blob| device.caches.commands.private(&blob)) {
             // SAFETY: both caches are the layer's, and only this thread uses them.
             unsafe { all.take_from(part.handle()) }?;
             keys.insert(*key);
@@ -139,29 +180,11 @@ pub unsafe fn flush(device: &Device, into: vk::PipelineCache, source: &CacheStat
     let Some(merge) = device.table.merge_pipeline_caches else { return };
     for key in source.pending() {
         let blob = blob_of(device, Some(source), &key);
-        let Some(part) = blob.and_then(|blob| PrivateCache::new(device, &blob)) else { continue };
+        let Some(part) = blob.and_then(|blob| device.caches.commands.private(&blob)) else { continue };
         // SAFETY: `into` is a live cache that the program lets this thread change; only this thread uses the
         // source. A failure costs the program a compile.
         let _ = unsafe { merge(device.handle, into, 1, &part.handle()) };
     }
-}
-
-/// Has the driver write as much of `answer` as fits: what it writes cannot be cut anywhere
-/// (contract 4.2). None: it cannot.
-///
-/// # Safety
-/// `data` is valid for `size` bytes.
-pub unsafe fn write_prefix(
-    device: &Device,
-    answer: &[u8],
-    size: &mut usize,
-    data: *mut u8,
-) -> Option<vk::Result> {
-    let get = device.table.get_pipeline_cache_data?;
-    let copy = PrivateCache::new(device, answer)?;
-    // SAFETY: a cache that only this thread uses, and the caller's buffer.
-    let result = unsafe { get(device.handle, copy.handle(), size, data.cast()) };
-    (result == vk::Result::SUCCESS || result == vk::Result::INCOMPLETE).then_some(result)
 }
 
 /// The blob of a pending entry: as it was kept when it was compiled, or from the artifact in the stash.

@@ -6,7 +6,6 @@
 //! before the call, because the program's structures may be gone when it is complete; artifacts afterwards.
 
 use std::ptr::NonNull;
-use std::sync::Arc;
 use std::time::Instant;
 
 use ash::vk::{self, Handle};
@@ -16,17 +15,17 @@ use super::call::Call;
 use super::counts::{count_result, count_unrecorded};
 use super::create_info::{CreateInfo as _, Creation};
 use super::outcome::{ArtifactOutcome, Origin, Outcome, Served};
-use super::private_cache::PrivateCache;
 use super::program_cache::ProgramCache;
 use super::request::{DescribedPipeline, Request};
 use super::{driver_hits, feedback, modules, record, sources};
 use crate::guard::guard;
 use crate::live;
-use crate::state::cache_state::CacheState;
+use crate::state::cache_state::InCall;
 use crate::state::deferred::{DeferredCall, Element, Feedback, Taken, Ticket};
 use crate::state::described::LibraryObject;
 use crate::state::device::{Device, IdentifierMode};
 use crate::state::pipeline_class::PipelineClass;
+use crate::state::private_cache::PrivateCache;
 use crate::steps::Steps;
 use vkstash_model::counters::Count;
 use vkstash_model::live::Activity;
@@ -263,7 +262,7 @@ unsafe fn compile(
     let refusals = attempts.iter().map(|attempt| attempt.refusals).max().unwrap_or(0);
     let free = free && !attempts.iter().any(|attempt| attempt.untouched);
     let recorded = free && all_described && record::may_record_artifact(device, PipelineClass::RayTracing);
-    let own_cache = if recorded { PrivateCache::for_threads(device) } else { None };
+    let own_cache = if recorded { device.caches.commands.for_threads() } else { None };
     let cache = match &own_cache {
         Some(cache) => cache.handle(),
         None => {
@@ -300,7 +299,7 @@ unsafe fn compile(
 }
 
 /// The program's cache, as far as it is known.
-fn of_program(program_cache: &ProgramCache) -> Option<Arc<CacheState>> {
+fn of_program(program_cache: &ProgramCache) -> Option<InCall> {
     match program_cache {
         ProgramCache::Known { cache, .. } => Some(cache.clone()),
         ProgramCache::Null | ProgramCache::Unknown(_) => None,
@@ -462,11 +461,11 @@ fn finish(device: &Device, deferred_call: DeferredCall, result: vk::Result) {
     let DeferredCall { cache, elements, program_cache, passes_null, refusals, started, pipelines: _ } =
         deferred_call;
     let cost = started.elapsed();
-    let reads = !cache.is_null() && result == vk::Result::SUCCESS;
-    // SAFETY: a cache of the layer's that the driver is done with.
-    let data = reads.then(|| unsafe { device.caches.data.read(cache, &payload::prefix(cost, refusals)) });
     // SAFETY: NULL, or a cache of the layer's that the driver is done with.
-    unsafe { device.caches.data.destroy(cache) };
+    let own_cache = unsafe { device.caches.commands.taken_back(cache) };
+    let read = own_cache.as_ref().filter(|_| result == vk::Result::SUCCESS);
+    let data = read.map(|cache| cache.data_behind(&payload::prefix(cost, refusals)));
+    drop(own_cache);
     if let Some(program_cache) = program_cache.as_ref().filter(|_| cache.is_null()) {
         // A program that read the cache's data during the call has data without what the driver has added since.
         program_cache.mark_filled();
@@ -529,6 +528,6 @@ fn finish(device: &Device, deferred_call: DeferredCall, result: vk::Result) {
 pub fn forget(device: &Device, operation: vk::DeferredOperationKHR) {
     if let Some(deferred_call) = device.deferred.forget(operation) {
         // SAFETY: the driver is done with it (03436).
-        unsafe { device.caches.data.destroy(deferred_call.cache) };
+        drop(unsafe { device.caches.commands.taken_back(deferred_call.cache) });
     }
 }

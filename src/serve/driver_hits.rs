@@ -8,7 +8,6 @@ use ash::vk;
 use super::call::Call;
 use super::create_info::CreateInfo;
 use super::outcome::{Origin, Served};
-use super::private_cache::PrivateCache;
 use super::request::Request;
 use super::{binary, record};
 use crate::state::device::Device;
@@ -129,7 +128,7 @@ pub unsafe fn make_again<I: CreateInfo>(
     let device = call.device;
     let stored = device.stored().ok_or(NotRecorded::Dropped)?;
     let no_cache = NotRecorded::Driver(vk::Result::ERROR_OUT_OF_HOST_MEMORY);
-    let cache = PrivateCache::new(device, &[]).ok_or(no_cache)?;
+    let cache = device.caches.commands.private(&[]).ok_or(no_cache)?;
     let mut arena = Arena::default();
     // SAFETY: the request's create info is valid, this thread may call the driver, and the arena stays on
     // this stack frame until the call is over.

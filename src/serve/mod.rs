@@ -22,7 +22,7 @@
 //! - [`emulated`] cache control on a driver that lacks it
 //! - [`refuse`] where the layer itself answers COMPILE_REQUIRED
 //! - [`stopwatch`] what a compile takes
-//! - [`offer`], [`private_cache`], [`feedback`], [`record`], [`counts`] what they share
+//! - [`offer`], [`feedback`], [`record`], [`counts`] what they share
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
 pub mod artifact;
@@ -49,7 +49,6 @@ mod offer;
 mod order;
 pub mod outcome;
 mod parked;
-mod private_cache;
 pub mod program_cache;
 mod record;
 pub mod refuse;

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::call::Answer;
-use super::private_cache::PrivateCache;
 use crate::state::device::Device;
 use crate::state::parked::MadeOf;
+use crate::state::private_cache::PrivateCache;
 use crate::state::stored::Source;
 use vkstash_model::counters::Count;
 use vkstash_model::steps::StepAnswer;

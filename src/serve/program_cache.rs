@@ -1,10 +1,8 @@
 //! The cache that the program passed.
 
-use std::sync::Arc;
-
 use ash::vk;
 
-use crate::state::cache_state::CacheState;
+use crate::state::cache_state::{CacheState, InCall};
 use crate::state::device::Device;
 use crate::state::policy::CacheHabit;
 use vkstash_model::shader_set::ShaderSet;
@@ -19,7 +17,7 @@ pub enum ProgramCache {
         /// The handle.
         handle: vk::PipelineCache,
         /// What the layer knows of the cache.
-        cache: Arc<CacheState>,
+        cache: InCall,
         /// What may be in the cache.
         contents: Contents,
     },

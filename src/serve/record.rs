@@ -5,7 +5,7 @@ use std::time::Duration;
 use ash::vk;
 
 use super::create_info::CreateInfo;
-use super::program_cache::{Contents, ProgramCache};
+use super::program_cache::ProgramCache;
 use super::request::Request;
 use crate::state::described::EncodedObject;
 use crate::state::device::Device;
@@ -95,15 +95,15 @@ pub unsafe fn record_as<I: CreateInfo>(request: &Request<'_, I>, name: &Key, pay
     true
 }
 
-/// Queues an artifact and whatever of its recipe the stash does not have yet.
+/// Queues an artifact and whatever of its recipe the stash does not have yet. `inside`: the driver has put the pipeline
+/// into the program's cache, which was empty.
 ///
 /// # Safety
 /// The request's create info is valid.
-pub unsafe fn record<I: CreateInfo>(request: &Request<'_, I>, payload: Vec<u8>) {
+pub unsafe fn record<I: CreateInfo>(request: &Request<'_, I>, payload: Vec<u8>, inside: bool) {
     let Request { call, pipeline } = request;
     match call.program_cache {
-        // The driver has put it in.
-        ProgramCache::Known { contents: Contents::Nothing, cache, .. } => {
+        ProgramCache::Known { cache, .. } if inside => {
             cache.note_fresh(&pipeline.key, &pipeline.shaders);
         }
         ProgramCache::Known { cache, .. } => {

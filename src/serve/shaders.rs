@@ -13,6 +13,7 @@ use crate::live::call::Call;
 use crate::state::described::Encoded;
 use crate::state::device::Device;
 use crate::state::shader_code::Binaries;
+use crate::state::sized_data;
 use crate::state::stored::Stored;
 use vkstash_model::counters::{BypassReason, Count};
 use vkstash_model::key;
@@ -20,7 +21,7 @@ use vkstash_model::live::Activity;
 use vkstash_model::payload::{self, ShaderBinaries, StoredShaders, module_record};
 use vkstash_recipe::capture::{InlineModules, shaders as capture};
 use vkstash_recipe::chain::Refusal;
-use vkstash_store::base::{memory, sort};
+use vkstash_store::base::sort;
 use vkstash_store::format::record::{Key, Kind};
 use vkstash_store::part::admission::Admission;
 
@@ -395,18 +396,9 @@ impl Binary {
 /// A live shader of this device.
 unsafe fn binary(device: &Device, shader: vk::ShaderEXT) -> Option<Binary> {
     let get = device.table.get_shader_binary_data?;
-    let mut size = 0;
-    // SAFETY: a live shader; NULL asks for the size.
-    let asked = unsafe { get(device.handle, shader, &mut size, std::ptr::null_mut()) };
-    let mut data: Vec<u128> = Vec::new();
-    if asked != vk::Result::SUCCESS || size == 0 || !memory::lengthen(&mut data, size.div_ceil(16)) {
-        return None;
-    }
-    let room = size;
-    // SAFETY: a live shader, and room for as many bytes.
-    let result = unsafe { get(device.handle, shader, &mut size, data.as_mut_ptr().cast()) };
-    // More than there is room for was cut.
-    (result == vk::Result::SUCCESS && (1..=room).contains(&size)).then_some(Binary(data, size))
+    // SAFETY: a live shader that only this thread knows; `read` passes NULL, or a buffer for everything.
+    let ask = |size: &mut usize, data| unsafe { get(device.handle, shader, size, data) };
+    sized_data::read(&[], ask).ok().map(|(words, bytes)| Binary(words, bytes))
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::cache_data::NoData;
 use super::pipeline_class::PipelineClass;
+use super::sized_data::NoData;
 
 /// After so many compiles in a row that left no cache data, a driver's caches are taken to hold no pipelines of a
 /// class, and the layer does not record them any more.

@@ -6,6 +6,7 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
 use std::collections::HashMap;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -56,6 +57,7 @@ impl Remembered {
 /// What the layer knows of one live cache of the program.
 pub struct CacheState {
     empty_at_first: bool,
+    calls_under_way: AtomicU32,
     holds_earlier_runs: AtomicBool,
     calls: AtomicU32,
     driver_filled: AtomicBool,
@@ -76,6 +78,7 @@ impl CacheState {
     pub fn new(empty_at_first: bool) -> CacheState {
         CacheState {
             empty_at_first,
+            calls_under_way: AtomicU32::new(0),
             holds_earlier_runs: AtomicBool::new(!empty_at_first),
             calls: AtomicU32::new(0),
             driver_filled: AtomicBool::new(!empty_at_first),
@@ -93,6 +96,11 @@ impl CacheState {
     /// it holds afterwards is a one-pipeline blob.
     pub fn begin_call(&self) -> bool {
         self.calls.fetch_add(1, Ordering::AcqRel) == 0 && self.empty_at_first
+    }
+
+    /// Whether a creation call that names this cache is under way: the driver may add to it at any moment.
+    pub fn is_in_call(&self) -> bool {
+        self.calls_under_way.load(Ordering::Acquire) > 0
     }
 
     /// The driver gets this cache in a call that was not described, and may put anything into it.
@@ -201,27 +209,43 @@ impl CacheState {
     }
 }
 
-/// A creation call that names a cache. The version changes when the call ends, too: data that was read during the call
-/// lacks what the driver added later.
-pub struct InCall<'a> {
-    cache: &'a CacheState,
+/// A creation call that names a cache, until it is over. The version changes when the call ends, too: data that was
+/// read during the call lacks what the driver added later.
+pub struct InCall {
+    cache: Arc<CacheState>,
     fills: u32,
 }
 
-impl InCall<'_> {
+impl InCall {
     /// Before the driver gets the cache.
-    pub fn new(cache: &CacheState) -> InCall<'_> {
+    pub fn new(cache: Arc<CacheState>) -> InCall {
+        cache.calls_under_way.fetch_add(1, Ordering::AcqRel);
         let fills = cache.fills.load(Ordering::Acquire);
         InCall { cache, fills }
     }
 }
 
-impl Drop for InCall<'_> {
+impl Clone for InCall {
+    fn clone(&self) -> InCall {
+        InCall::new(self.cache.clone())
+    }
+}
+
+impl Drop for InCall {
     fn drop(&mut self) {
         // Other calls' fills count as this call's at worst.
         if self.cache.fills.load(Ordering::Acquire) != self.fills {
             self.cache.fills.fetch_add(1, Ordering::AcqRel);
         }
+        self.cache.calls_under_way.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Deref for InCall {
+    type Target = CacheState;
+
+    fn deref(&self) -> &CacheState {
+        &self.cache
     }
 }
 
@@ -258,21 +282,25 @@ mod tests {
 
     #[test]
     fn the_version_changes_when_something_may_have_come_in_and_only_then() {
-        let cache = CacheState::new(false);
+        let cache = Arc::new(CacheState::new(false));
         let mut last = cache.version();
         let mut changed =
             |cache: &CacheState| std::mem::replace(&mut last, cache.version()) != cache.version();
         cache.add_pending(&[1; 32], &ShaderSet::default());
         assert!(changed(&cache));
-        let call = InCall::new(&cache);
+        let call = InCall::new(cache.clone());
         cache.begin_call();
         cache.add_pending(&[1; 32], &ShaderSet::default());
+        assert!(cache.is_in_call());
         drop(call);
         assert!(!changed(&cache), "served again");
-        let call = InCall::new(&cache);
+        let call = InCall::new(cache.clone());
         cache.mark_filled();
         assert!(changed(&cache));
+        let another = call.clone();
         drop(call);
-        assert!(changed(&cache), "the driver has put it in by now");
+        assert!(changed(&cache) && cache.is_in_call(), "the driver has put it in by now");
+        drop(another);
+        assert!(!cache.is_in_call());
     }
 }

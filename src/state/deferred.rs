@@ -7,12 +7,12 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry::Occupied;
 use std::ptr::NonNull;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Instant;
 
 use ash::vk::{self, Handle};
 
-use super::cache_state::CacheState;
+use super::cache_state::InCall;
 use super::described::LibraryObject;
 use vkstash_model::shader_set::ShaderSet;
 use vkstash_store::base::util::lock;
@@ -45,7 +45,7 @@ pub struct DeferredCall {
     /// The pipelines.
     pub elements: Vec<Element>,
     /// The cache that the program passed.
-    pub program_cache: Option<Arc<CacheState>>,
+    pub program_cache: Option<InCall>,
     /// The program passed VK_NULL_HANDLE instead.
     pub passes_null: bool,
     /// Where the driver writes the handles; the program keeps it valid until it is told that the operation is

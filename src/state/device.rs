@@ -9,7 +9,6 @@ use ash::vk;
 use rustc_hash::FxBuildHasher;
 
 use super::binaries::Binaries;
-use super::cache_data::CacheData;
 use super::cache_data_probe::CacheDataProbe;
 use super::cache_state::CacheState;
 use super::deferred::Operations;
@@ -29,6 +28,7 @@ use super::parked::Parked;
 use super::pending::{DriverContents, NullCache, PendingKeys};
 use super::pipeline_class::PipelineClass;
 use super::policy::{self, CacheHabit, Policy};
+use super::private_cache::CacheCommands;
 use super::process::{self, Session};
 use super::shader_code::ShaderCode;
 use super::stored::Stored;
@@ -149,20 +149,20 @@ pub struct CachesOfDevice {
     companions: Mutex<Vec<vk::PipelineCache>>,
     /// Whether the data of the driver's caches holds pipelines.
     pub probe: CacheDataProbe,
-    /// The commands that read and destroy caches.
-    pub data: CacheData,
+    /// The commands that make, read and destroy caches.
+    pub commands: CacheCommands,
     /// What the driver's caches have depends on when they are read (contract 4.7).
-    incremental: bool,
+    pub incremental: bool,
 }
 
 impl CachesOfDevice {
-    fn new(data: CacheData, incremental: bool) -> CachesOfDevice {
+    fn new(commands: CacheCommands, incremental: bool) -> CachesOfDevice {
         CachesOfDevice {
             of_program: Objects::default(),
             null: NullCache { pending: PendingKeys::default(), driver_contents: DriverContents::new(false) },
             companions: Mutex::default(),
             probe: CacheDataProbe::default(),
-            data,
+            commands,
             incremental,
         }
     }
@@ -215,7 +215,7 @@ impl Device {
         policy.artifacts &= !incremental;
         let stats = DeviceStats { identity, part: OnceLock::new(), counters: Counters::default() };
         let stats = Arc::new(stats);
-        let data = CacheData::new(handle, &table, properties);
+        let commands = CacheCommands::new(handle, &table, properties, decided.cache_control);
         Device {
             handle,
             next,
@@ -225,7 +225,7 @@ impl Device {
             has_libraries: decided.configuration.enables(ash::khr::pipeline_library::NAME),
             physical,
             objects: ObjectsOfDevice::default(),
-            caches: CachesOfDevice::new(data, incremental),
+            caches: CachesOfDevice::new(commands, incremental),
             failures: OnceLock::new(),
             width: Width::new(instance.config.served_width.or(policy.served_width)),
             estimates: OnceLock::new(),

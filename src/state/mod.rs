@@ -14,7 +14,7 @@
 //!   which wait to be recorded
 //! - [`budget`] what may be kept for them
 //! - [`binaries`] VK_KHR_pipeline_binary on a live device; [`shader_code`] what its shader objects were made of
-//! - [`cache_data`] what a cache holds
+//! - [`private_cache`] pipeline caches of the layer's; [`sized_data`] how drivers are asked for data
 //! - [`deferred`] creation calls that the driver has not finished
 //! - [`pipeline_class`] the classes of pipelines that a driver's caches may hold or not; [`cache_data_probe`] which of
 //!   them this driver's hold
@@ -28,7 +28,6 @@
 pub mod binaries;
 pub mod blob_digests;
 pub mod budget;
-pub mod cache_data;
 pub mod cache_data_probe;
 pub mod cache_state;
 pub mod deferred;
@@ -53,9 +52,11 @@ pub mod parked;
 pub mod pipeline_class;
 pub mod plan;
 pub mod policy;
+pub mod private_cache;
 pub mod process;
 mod run_report;
 pub mod shader_code;
+pub mod sized_data;
 pub mod stored;
 pub mod support;
 pub mod switches;

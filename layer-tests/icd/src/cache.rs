@@ -10,6 +10,8 @@ use crate::record;
 
 /// The header of a blob (contract 4.1).
 pub const HEADER: usize = 32;
+/// Bytes of the number of entries.
+const COUNT: usize = 4;
 const ENTRY_MAGIC: u32 = 0x4D4C_5056;
 /// Magic, key and length of the code; the checksum follows the code.
 const ENTRY_HEAD: usize = 4 + 32 + 4;
@@ -56,6 +58,17 @@ impl Cache {
         self.users.load(Ordering::SeqCst) != 0
     }
 
+    /// Whether more than one command is using the cache.
+    pub fn is_shared(&self) -> bool {
+        self.users.load(Ordering::SeqCst) > 1
+    }
+
+    /// Adds an entry that no pipeline has.
+    pub fn grow(&self) {
+        let number = self.keys().len() as u64;
+        self.add(hash::digest("grown", &number.to_le_bytes()));
+    }
+
     /// Marks a use until the returned value is dropped. An `exclusive` use (of an externally synchronised cache, or
     /// of a merge's destination) allows no other thread.
     pub fn enter(&self, command: &str, exclusive: bool) -> Use<'_> {
@@ -78,6 +91,9 @@ impl Cache {
         }
         let mut taken = 0;
         let mut rest = &data[HEADER..];
+        if config.counts_entries {
+            rest = rest.get(COUNT..).unwrap_or_default();
+        }
         while rest.len() >= ENTRY_HEAD {
             let word = |at: usize| u32::from_le_bytes(std::array::from_fn(|i| rest[at + i]));
             let length = word(36) as usize;
@@ -99,17 +115,22 @@ impl Cache {
 
     /// The blob; with `limit`, only complete entries that fit.
     pub fn blob(&self, config: &Config, device_index: u32, limit: usize) -> Vec<u8> {
-        if limit < HEADER {
+        let mut blob = header(config, device_index).to_vec();
+        let counts = if config.counts_entries { COUNT } else { 0 };
+        if limit < HEADER + counts {
             return Vec::new();
         }
-        let mut blob = header(config, device_index).to_vec();
+        blob.resize(HEADER + counts, 0);
+        let mut entries = 0_u32;
         for key in self.keys().iter() {
             let entry = entry(config, key);
             if blob.len() + entry.len() > limit {
                 break;
             }
             blob.extend(entry);
+            entries += 1;
         }
+        blob[HEADER..HEADER + counts].copy_from_slice(&entries.to_le_bytes()[..counts]);
         blob
     }
 }
@@ -196,7 +217,15 @@ mod tests {
             let mut damaged = blob.clone();
             damaged[at] ^= 1;
             let taken = Cache::new(0).load(&config, 0, &damaged);
-            assert!(if at < HEADER { taken == 0 } else { taken < 3 }, "byte {at}: {taken}");
+            let count = HEADER..HEADER + COUNT;
+            let expected = if at < HEADER {
+                0..1
+            } else if count.contains(&at) {
+                3..4
+            } else {
+                0..3
+            };
+            assert!(expected.contains(&taken), "byte {at}: {taken}");
         }
         assert_eq!(Cache::new(0).load(&config, 1, &blob), 0);
     }
@@ -208,6 +237,9 @@ mod tests {
         let blob = cache.blob(&config, 0, usize::MAX);
         assert_eq!(Cache::new(0).load(&config, 0, &blob[..blob.len() - 1]), 2);
         assert!(cache.blob(&config, 0, HEADER - 1).is_empty());
-        assert_eq!(cache.blob(&config, 0, HEADER).len(), HEADER);
+        assert!(cache.blob(&config, 0, HEADER + COUNT - 1).is_empty());
+        assert_eq!(cache.blob(&config, 0, HEADER + COUNT).len(), HEADER + COUNT);
+        let uncounted = Config { counts_entries: false, ..config };
+        assert_eq!(cache.blob(&uncounted, 0, HEADER).len(), HEADER);
     }
 }

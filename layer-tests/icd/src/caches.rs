@@ -14,6 +14,10 @@ use crate::objects::{self, Body};
 use crate::record::{Call, plain, violation};
 use crate::{disk, lifecycle};
 
+/// The smallest buffer that `overruns` writes to, and the size that it then tells: what NVIDIA 580.159 does.
+const OVERRUNS_FROM: usize = 48;
+const SAYS_AFTER_OVERRUN: usize = 36;
+
 /// The cache of a handle; a violation if there is none.
 pub fn find(command: &str, device: &Device, handle: vk::PipelineCache) -> Option<Arc<Cache>> {
     match objects::get(command, device.handle, "VkPipelineCache", handle.as_raw())? {
@@ -100,8 +104,8 @@ pub unsafe extern "system" fn get_data(
                 CacheData::SizeUntouched => return vk::Result::SUCCESS,
                 CacheData::Empty => (0, Vec::new()),
                 CacheData::HeaderOnly => {
-                    let empty = Cache::new(0);
-                    (crate::cache::HEADER, empty.blob(&config, device.index, room))
+                    let empty = |room| Cache::new(0).blob(&config, device.index, room);
+                    (empty(usize::MAX).len(), empty(room))
                 }
                 CacheData::Full => {
                     let blob = cache.blob(&config, device.index, room);
@@ -115,10 +119,19 @@ pub unsafe extern "system" fn get_data(
             let claimed = config.claimed(whole);
             if data.is_null() {
                 *size = claimed;
+                if config.grows_in_use && cache.is_shared() {
+                    cache.grow();
+                }
                 return vk::Result::SUCCESS;
             }
             if config.claims_bytes.is_some() && *size < claimed {
                 *size = 0;
+                return vk::Result::INCOMPLETE;
+            }
+            if config.overruns && (OVERRUNS_FROM..whole).contains(&room) {
+                let all = cache.blob(&config, device.index, usize::MAX);
+                std::ptr::copy_nonoverlapping(all.as_ptr(), data.cast::<u8>(), all.len());
+                *size = SAYS_AFTER_OVERRUN;
                 return vk::Result::INCOMPLETE;
             }
             std::ptr::copy_nonoverlapping(fitting.as_ptr(), data.cast::<u8>(), fitting.len());

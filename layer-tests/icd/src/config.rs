@@ -14,7 +14,7 @@ use crate::record;
 pub enum CacheData {
     /// Header and entries.
     Full,
-    /// The 32-byte header alone.
+    /// That of an empty cache.
     HeaderOnly,
     /// No data: the size is 0.
     Empty,
@@ -169,6 +169,16 @@ pub struct Config {
     pub maintenance5: bool,
     /// The answer of vkGetPipelineCacheData.
     pub cache_data: CacheData,
+    /// vkGetPipelineCacheData writes all data into a buffer of 48 bytes or more, whatever its size is.
+    pub overruns: bool,
+    /// When the size of a cache's data was told, and another call is using the cache, an entry comes in.
+    pub grows_in_use: bool,
+    /// Cache data has the number of entries behind its header: that of an empty cache has 36 bytes.
+    pub counts_entries: bool,
+    /// Creation calls that forbid compiling are answered with VK_PIPELINE_COMPILE_REQUIRED, whatever the driver has.
+    pub denies: bool,
+    /// A shader object points to the binary that it was made of for as long as it lives.
+    pub keeps_shader_code: bool,
     /// Size in bytes that the driver reports for a cache or a binary, instead of the true one.
     pub claims_bytes: Option<u64>,
     /// Number of binaries that the driver reports for a pipeline.
@@ -240,6 +250,11 @@ impl Default for Config {
             creation_feedback: true,
             maintenance5: true,
             cache_data: CacheData::Full,
+            overruns: true,
+            grows_in_use: false,
+            counts_entries: true,
+            denies: false,
+            keeps_shader_code: true,
             claims_bytes: None,
             claims_binaries: None,
             compile_us: 0,

@@ -79,7 +79,8 @@ pub unsafe fn make_some(
             continue;
         }
         let found = Found::look_up(&config, device, cache.as_deref(), element);
-        let hit = found.hit;
+        let is_denied = config.denies && element.flags & FAIL_ON != 0;
+        let hit = found.hit && !is_denied;
         call.hit.push(hit);
         let linked = element.fast_link && config.fast_linking;
         if !hit && !linked && (element.flags & FAIL_ON != 0 || element.by_identifier) {

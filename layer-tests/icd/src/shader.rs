@@ -17,6 +17,35 @@ pub struct Shader {
     pub shape: Digest,
     /// The shaders that it is linked with; zeros: none.
     pub set: Digest,
+    /// The binary to which it points.
+    pub code: Option<KeptCode>,
+}
+
+/// The program's memory that a shader object points to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptCode {
+    address: usize,
+    length: usize,
+    digest: Digest,
+}
+
+impl KeptCode {
+    /// A binary, which stays where it is.
+    pub fn new(binary: &[u8]) -> KeptCode {
+        KeptCode {
+            address: binary.as_ptr().expose_provenance(),
+            length: binary.len(),
+            digest: digest("kept", binary),
+        }
+    }
+
+    /// Whether the memory still holds it. A program that has freed it may be ended by the look.
+    pub fn is_there(&self) -> bool {
+        let address = std::ptr::with_exposed_provenance::<u8>(self.address);
+        // SAFETY: none: the test driver reads what real drivers read, and memory that is gone is what it looks for.
+        let binary = unsafe { std::slice::from_raw_parts(address, self.length) };
+        digest("kept", binary) == self.digest
+    }
 }
 
 /// The digest of the shaders with these keys, which are linked.
@@ -51,7 +80,7 @@ impl Shader {
         let part = |at: usize| -> Digest { std::array::from_fn(|i| data[at + i]) };
         let version = u32::from_le_bytes(std::array::from_fn(|i| data[4 + i]));
         let salt = u64::from_le_bytes(std::array::from_fn(|i| data[120 + i]));
-        let shader = Shader { shape: part(24), key: part(56), set: part(88) };
+        let shader = Shader { shape: part(24), key: part(56), set: part(88), code: None };
         let is_whole = shader.binary_of(config, version, salt) == data;
         (is_whole && version <= config.shader_binary_version).then_some(shader)
     }

@@ -13,7 +13,7 @@ use crate::handles::{self, Device};
 use crate::hash::{Hasher, digest};
 use crate::objects::{self, Body};
 use crate::record::{self, Call, plain, violation};
-use crate::shader::{self, Shader};
+use crate::shader::{self, KeptCode, Shader};
 use crate::{chain, lifecycle, stage};
 
 type Info<'a> = vk::ShaderCreateInfoEXT<'a>;
@@ -110,12 +110,14 @@ unsafe fn make(call: &Call, device: &Device, info: &Info<'_>, at: usize) -> Resu
         thread::sleep(Duration::from_micros(config.compile_us));
         let mut hasher = hasher;
         hasher.code(&digest("SPIR-V", bytes), &[]);
-        return Ok(Shader { key: hasher.finish(), shape, set: [0; 32] });
+        return Ok(Shader { key: hasher.finish(), shape, set: [0; 32], code: None });
     }
     if info.p_code.addr() % ALIGNMENT != 0 {
         violation(format!("{}: a binary at {:p} (08492)", call.command, info.p_code));
     }
-    Shader::parse(bytes, &config).filter(|shader| shader.shape == shape).ok_or(REFUSED)
+    let mut shader = Shader::parse(bytes, &config).filter(|shader| shader.shape == shape).ok_or(REFUSED)?;
+    shader.code = config.keeps_shader_code.then(|| KeptCode::new(bytes));
+    Ok(shader)
 }
 
 /// Everything in a create info but the code.
@@ -170,6 +172,12 @@ fn link(call: &Call, infos: &[Info<'_>], made: &mut [Result<Shader, vk::Result>]
     }
 }
 
+fn check_code(command: &str, shader: &Shader) {
+    if shader.code.as_ref().is_some_and(|code| !code.is_there()) {
+        violation(format!("{command}: the binary that the shader was made of is gone (keeps_shader_code)"));
+    }
+}
+
 /// vkDestroyShaderEXT.
 pub unsafe extern "system" fn destroy(
     device: vk::Device,
@@ -178,7 +186,11 @@ pub unsafe extern "system" fn destroy(
 ) {
     // SAFETY: the program passes NULL or valid callbacks.
     unsafe {
-        lifecycle::destroy("vkDestroyShaderEXT", "VkShaderEXT", device, shader.as_raw(), callbacks, |_| {})
+        lifecycle::destroy("vkDestroyShaderEXT", "VkShaderEXT", device, shader.as_raw(), callbacks, |body| {
+            if let Body::Shader(shader) = body {
+                check_code("vkDestroyShaderEXT", shader);
+            }
+        })
     };
 }
 
@@ -211,6 +223,7 @@ pub unsafe extern "system" fn get_data(
         allowed(call.command, &device);
         let found = objects::get(call.command, device.handle, "VkShaderEXT", shader.as_raw());
         let Some(Body::Shader(shader)) = found else { return vk::Result::ERROR_UNKNOWN };
+        check_code(call.command, &shader);
         let config = config::current();
         let data = data(&config, &shader);
         // SAFETY: the program passes a place for the size.

@@ -8,4 +8,5 @@ mod imports;
 mod line_lengths;
 mod measurements;
 mod registry;
+mod sized_data;
 mod words;

@@ -34,6 +34,7 @@ mod programs;
 mod progress;
 mod recipes;
 mod served;
+mod short_buffers;
 mod siblings;
 mod small;
 mod states;
@@ -83,6 +84,7 @@ fn run(options: &Options) -> Result<(), Failure> {
             print(common, &lookups::run(&lookups.segments, lookups.applications, rounds(25))?)
         }
         Command::Siblings(siblings) => siblings::run(siblings),
+        Command::ShortBuffers => short_buffers::run(),
         Command::Predict(predict) => {
             let data = predict::run(predict)?;
             write(common, || data)
@@ -140,6 +142,7 @@ fn run_children(options: &Options) -> Result<(), Failure> {
         | Command::Engines(_)
         | Command::Programs(_)
         | Command::Predict(_)
+        | Command::ShortBuffers
         | Command::Siblings(_) => Vec::new(),
         Command::Demo(demo) => demo::run(&runner, demo, rounds(3))?,
     };

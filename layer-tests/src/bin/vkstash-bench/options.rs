@@ -85,6 +85,8 @@ pub(crate) enum Command {
     /// itself: how many of how many. Needs neither the layer nor modules, nor anything else than the loader and the
     /// driver.
     Siblings(Siblings),
+    /// What the driver of the environment (VK_DRIVER_FILES) writes into buffers that are too short for its data.
+    ShortBuffers,
     /// What several predictors would have had ready of the requests of recorded runs, each run predicted from all
     /// earlier ones. Needs stashes, but neither layer nor driver.
     Predict(Predict),
@@ -100,6 +102,7 @@ impl Command {
                 | Command::Recipes(_)
                 | Command::Artifacts(_)
                 | Command::Siblings(_)
+                | Command::ShortBuffers
                 | Command::Stress(Stress { step: true, .. })
         )
     }
