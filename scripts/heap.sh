@@ -1,14 +1,13 @@
 #!/usr/bin/env bash
-# heap.sh [MODULES]: runs 50 programs on the driver of the environment (VK_DRIVER_FILES) whose pipelines have much data,
-# four threads each: in every cache habit, with workers and without, over an empty disk cache of the driver and a warm
-# one, in the first run and in later ones. The C library checks the heap, with the layer and without. Prints how many of
-# them died. Needs a release build and the corpus (scripts/corpus.sh); VKSTASH_BUILT names another folder with both
-# programs and the library, VKSTASH_CORPUS another one with modules.
+# heap.sh [PIPELINES]: runs 50 programs whose pipelines have much data (115 KB each on NVIDIA's driver) on the driver of
+# the environment (VK_DRIVER_FILES), with four threads each: in every cache habit, with workers and without, over an
+# empty disk cache of the driver and a warm one, in the first run and in later ones. The C library checks the heap, with
+# the layer and without. Prints how many of them died. Needs a release build; VKSTASH_BUILT names another folder with
+# both programs and the library.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-modules=${1:-16}
+pipelines=${1:-4}
 built=${VKSTASH_BUILT:-$PWD/target/release}
-corpus=${VKSTASH_CORPUS:-$PWD/corpus}
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
@@ -25,8 +24,7 @@ export VKSTASH_TOOL=$built/vkstash
 # client HABIT VARIABLE=VALUE...: one program, with the heap checked.
 client() {
     env "${@:2}" LD_PRELOAD="$checker" GLIBC_TUNABLES=glibc.malloc.check=3 "$built/vkstash-corpus" \
-        --modules "$corpus" --min-bytes 30000 --max-bytes 200000 --count "$modules" --threads 4 --pause-ms 300 \
-        --cache "$1" >"$folder/out" 2>&1
+        --made "$pipelines" --threads 4 --pause-ms 100 --cache "$1" >"$folder/out" 2>&1
 }
 no_disk=(__GL_SHADER_DISK_CACHE=0 MESA_SHADER_CACHE_DISABLE=1)
 

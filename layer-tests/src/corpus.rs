@@ -1,12 +1,13 @@
 //! The modules of a corpus: selection of the files in a folder, and the properties of a module that a pipeline needs.
 
 use std::ffi::CString;
-use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use sha2::{Digest, Sha256};
+
+use crate::vulkan::spirv;
 
 /// Why a folder could not be read.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -20,6 +21,9 @@ pub struct Selection {
     /// Folder of .spv modules.
     #[arg(long, alias = "corpus", value_name = "DIR")]
     pub modules: Option<PathBuf>,
+    /// In place of a folder's modules so many that are made here, with long code.
+    #[arg(long, value_name = "N", conflicts_with = "modules")]
+    pub made: Option<u32>,
     /// At most this many modules, evenly spread over those that fit.
     #[arg(long, value_name = "N")]
     pub count: Option<usize>,
@@ -74,8 +78,12 @@ impl Module {
         let at = behind_execution_modes(&words);
         words.splice(at..at, string);
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-        let digest = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
-        Module { name: format!("{}, {text}", self.name), digest, words, entry: self.entry.clone() }
+        Module {
+            name: format!("{}, {text}", self.name),
+            digest: hex(&bytes),
+            words,
+            entry: self.entry.clone(),
+        }
     }
 }
 
@@ -108,6 +116,9 @@ pub fn module_files(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
 /// Reads the selected modules, sorted by file name; if there are more than `--count`, evenly spread ones. The choice
 /// does not depend on the device, so the same folder gives the same modules on every driver.
 pub fn read(selection: &Selection) -> Result<Vec<Module>, Failure> {
+    if let Some(count) = selection.made {
+        return Ok((0..count).map(made).collect());
+    }
     let folder = selection.modules.as_deref().ok_or("--modules DIR is needed")?;
     let skipped = skip_list(selection)?;
     let mut modules = Vec::new();
@@ -142,6 +153,18 @@ pub fn read(selection: &Selection) -> Result<Vec<Module>, Failure> {
     Ok(modules)
 }
 
+/// A module whose pipeline has some 115 KB of data on NVIDIA's driver.
+fn made(number: u32) -> Module {
+    let words = spirv::compute_storing(2000 + number);
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let entry = entry_point(&words).expect("a compute shader");
+    Module { name: format!("made {number}"), digest: hex(&bytes), words, entry }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// Takes `count` evenly spread elements. Names may begin with the module's size, so the first ones would all be tiny.
 fn spread(modules: Vec<Module>, count: usize) -> Vec<Module> {
     let all = modules.len();
@@ -173,12 +196,8 @@ fn module(path: &Path) -> Result<Option<Module>, Failure> {
         return Err(format!("{}: not SPIR-V", path.display()).into());
     }
     let Some(entry) = entry_point(&words) else { return Ok(None) };
-    let mut digest = String::new();
-    for byte in Sha256::digest(&bytes) {
-        write!(digest, "{byte:02x}")?;
-    }
     let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    Ok(Some(Module { name, digest, words, entry }))
+    Ok(Some(Module { name, digest: hex(&bytes), words, entry }))
 }
 
 /// Capabilities that hardware of every vendor has (features of Vulkan up to 1.3). A module with others would compile

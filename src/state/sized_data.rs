@@ -1,15 +1,15 @@
 //! Reader of what a driver gives out by a command that tells a size first, and then writes the data.
 //!
-//! NVIDIA's driver writes all data of a cache into a buffer of any size (contract 4.8). So no driver gets a buffer that
-//! is shorter than the size that it has just told, and what it answers is judged before it is used. In a debug build
-//! the buffer stands between guard words: a driver that has changed one ends the process.
+//! NVIDIA's driver writes all data of a cache into a buffer in which none of it fits (contract 4.8). So no driver gets
+//! a buffer that is shorter than the size that it has just told, and what it answers is judged before it is used. In a
+//! debug build the buffer stands between guard words: a driver that has changed one ends the process.
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
 use std::ffi::c_void;
 
 use ash::vk;
 
-use vkstash_store::base::memory;
+use vkstash_store::base::{memory, signals};
 
 /// Why a driver gives no data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,16 +62,17 @@ impl<W: Word> Buffer<W> {
     /// Has a driver write behind a prefix of this length.
     pub fn fill<R>(&mut self, prefix: usize, driver: impl FnOnce(*mut c_void) -> R) -> R {
         let answer = driver(self.words[GUARDS + prefix..].as_mut_ptr().cast());
-        let (before, after) = (&self.words[..GUARDS], &self.words[self.words.len() - GUARDS..]);
-        if before.iter().chain(after).any(|word| *word != W::GUARD) {
-            use std::io::Write as _;
-            let _ = writeln!(
-                std::io::stderr(),
-                "vkstash: a driver has written outside of the buffer that it got"
-            );
+        if !self.is_intact() {
+            let line = b"vkstash: a driver has written outside of the buffer that it got\n";
+            let _ = signals::write(rustix::stdio::stderr(), line);
             std::process::abort();
         }
         answer
+    }
+
+    fn is_intact(&self) -> bool {
+        let (before, after) = (&self.words[..GUARDS], &self.words[self.words.len() - GUARDS..]);
+        before.iter().chain(after).all(|word| *word == W::GUARD)
     }
 
     /// The words, without the guards.
@@ -150,6 +151,15 @@ mod tests {
         assert_eq!(read::<u8>(&[], driver(&data, 0)), Err(NoData::Empty));
         assert_eq!(read::<u8>(&[], driver(&data, usize::MAX)), Err(NoData::Unreadable));
         assert_eq!(read::<u8>(&[], |_, _| vk::Result::ERROR_UNKNOWN), Err(NoData::Unreadable));
+    }
+
+    #[test]
+    fn a_write_beside_the_buffer_is_noticed() {
+        for (at, expected) in [(GUARDS - 1, false), (GUARDS, true), (GUARDS + 4, true), (GUARDS + 5, false)] {
+            let mut buffer = Buffer::new(&[1_u8, 2], 3).unwrap();
+            buffer.words[at] ^= 1;
+            assert_eq!(buffer.is_intact(), expected, "{at}");
+        }
     }
 
     #[test]

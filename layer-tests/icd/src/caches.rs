@@ -15,8 +15,7 @@ use crate::record::{Call, plain, violation};
 use crate::{disk, lifecycle};
 
 /// The smallest buffer that `overruns` writes to, and the size that it then tells: what NVIDIA 580.159 does.
-const OVERRUNS_FROM: usize = 48;
-const SAYS_AFTER_OVERRUN: usize = 36;
+const OVERRUNS_FROM: usize = 36;
 
 /// The cache of a handle; a violation if there is none.
 pub fn find(command: &str, device: &Device, handle: vk::PipelineCache) -> Option<Arc<Cache>> {
@@ -128,10 +127,11 @@ pub unsafe extern "system" fn get_data(
                 *size = 0;
                 return vk::Result::INCOMPLETE;
             }
-            if config.overruns && (OVERRUNS_FROM..whole).contains(&room) {
+            let fits_none = fitting.len() <= Cache::new(0).blob(&config, device.index, room).len();
+            if config.overruns && fits_none && (OVERRUNS_FROM..whole).contains(&room) {
                 let all = cache.blob(&config, device.index, usize::MAX);
                 std::ptr::copy_nonoverlapping(all.as_ptr(), data.cast::<u8>(), all.len());
-                *size = SAYS_AFTER_OVERRUN;
+                *size = OVERRUNS_FROM;
                 return vk::Result::INCOMPLETE;
             }
             std::ptr::copy_nonoverlapping(fitting.as_ptr(), data.cast::<u8>(), fitting.len());

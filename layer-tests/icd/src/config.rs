@@ -169,7 +169,7 @@ pub struct Config {
     pub maintenance5: bool,
     /// The answer of vkGetPipelineCacheData.
     pub cache_data: CacheData,
-    /// vkGetPipelineCacheData writes all data into a buffer of 48 bytes or more, whatever its size is.
+    /// vkGetPipelineCacheData writes all data into a buffer of 36 bytes or more in which no entry fits.
     pub overruns: bool,
     /// When the size of a cache's data was told, and another call is using the cache, an entry comes in.
     pub grows_in_use: bool,

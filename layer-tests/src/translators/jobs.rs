@@ -72,6 +72,7 @@ pub fn read(plan: &Plan) -> Result<Jobs, Failure> {
     if plan.compute > 0 {
         if let Some(folder) = &plan.modules {
             let selection = Selection {
+                made: None,
                 modules: Some(folder.clone()),
                 count: Some(plan.compute as usize),
                 copies: 1,

@@ -29,7 +29,7 @@ fn of_caches(device: &Device) {
     let get = device.raw.fp_v1_0().get_pipeline_cache_data;
     for count in [0, 1, 8] {
         let cache = device.cache(&[]);
-        Work { count, shader: work::Shader::Lengthy, first: 60, ..Work::default() }
+        Work { count, shader: work::Shader::Lengthy, first: 1500, ..Work::default() }
             .run_through(device, cache);
         // SAFETY: a live cache; NULL, or a buffer of that size.
         probe(&format!("cache data of {count}"), |size, data| unsafe {
@@ -58,8 +58,25 @@ fn of_shaders(device: &Device) -> Result<(), Failure> {
 fn probe(name: &str, get: impl Fn(&mut usize, *mut c_void) -> vk::Result) {
     let mut all = 0;
     let _ = get(&mut all, std::ptr::null_mut());
-    let rooms =
-        [0, 16, 31, 32, 35, 36, 47, 48, 64, 100, 256, 1000, 4096, all / 2, all.saturating_sub(1), all];
+    let rooms = [
+        0,
+        16,
+        31,
+        32,
+        35,
+        36,
+        47,
+        48,
+        64,
+        100,
+        256,
+        1000,
+        4096,
+        1 << 16,
+        all / 2,
+        all.saturating_sub(1),
+        all,
+    ];
     for room in rooms.into_iter().filter(|room| *room <= all) {
         // At an address that suits all commands (08499).
         let mut buffer = vec![u128::from_ne_bytes([UNTOUCHED; 16]); (all + BEHIND).div_ceil(16)];
