@@ -17,6 +17,7 @@ use vkstash_layer_tests::child::{Run, Scenario, Step, scenario};
 use vkstash_layer_tests::env::{Driver, Env};
 use vkstash_layer_tests::test_driver::TestDriver;
 use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions};
+use vkstash_layer_tests::waiting::until;
 use vkstash_layer_tests::work::{self, Caches, Done, Work};
 use vkstash_store::format::record::Kind;
 use vkstash_store::stash::inspect::list_applications;
@@ -214,8 +215,15 @@ fn saver(input: &Value) -> Value {
     let device = Device::new(&instance, &Work::default().device_options()).unwrap();
     let cache = device.cache(&[]);
     let create = || Work { first: SLOW, count: 1, ..Work::default() }.run_through(&device, cache).results;
+    let driver = TestDriver::open();
+    let begun = || {
+        let record = driver.take_record();
+        record["calls"].as_array().unwrap().iter().any(|call| call["command"] == "vkCreateComputePipelines")
+    };
     let overrun = std::thread::scope(|scope| {
         let creation = scope.spawn(create);
+        // A call that begins between the layer's questions would not be noticed (docs/answers.md).
+        until("the creation is under way", begun);
         let (mut overrun, mut last, mut grown) = (false, 0, 0);
         while grown < 5 {
             let get = device.raw.fp_v1_0().get_pipeline_cache_data;
