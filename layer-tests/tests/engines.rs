@@ -1,4 +1,4 @@
-//! What is served of six engines' habits of caching pipelines (`src/engines/`): cold, warm, and after the loss of the
+//! What is served of seven engines' habits of caching pipelines (`src/engines/`): cold, warm, and after the loss of the
 //! engine's own files, on RADV's real compiler, beside the same program without the layer.
 //! `vkstash-bench engines` measures both.
 
@@ -128,6 +128,11 @@ fn o3de_is_served_with_a_library_for_each_shader_and_sets_for_each_thread() {
 #[test]
 fn the_forge_is_served_with_caches_by_file_name() {
     habit("the-forge", 3);
+}
+
+#[test]
+fn godot_is_served_with_its_file_whose_growth_it_watches() {
+    habit("godot", 0);
 }
 
 #[test]

@@ -413,12 +413,12 @@ fn caches_feedback_and_identifiers_are_as_if_the_call_had_made_it() {
                 assert_eq!(hits(&parked.value), hits(&served.value), "{index}");
                 let valid = |done: &Done| done.feedback.iter().map(|f| f.pipeline & 1).collect::<Vec<_>>();
                 assert_eq!(valid(&parked.value), valid(&served.value), "{index}");
-                let lengths = |done: &Done| done.data.iter().map(Vec::len).collect::<Vec<_>>();
-                assert_eq!(
-                    lengths(&parked.value),
-                    lengths(&served.value),
-                    "{index}: the program's own cache has it"
-                );
+                assert_eq!(parked.value.data.len(), served.value.data.len(), "{index}");
+                for (parked, served) in parked.value.data.iter().zip(&served.value.data) {
+                    // Mesa aligns each object but not the end, so a few bytes depend on the order.
+                    let apart = parked.len().abs_diff(served.len());
+                    assert!(apart <= 8 * COUNT as usize, "{index}: the program's own cache has it");
+                }
             }
         }
     });

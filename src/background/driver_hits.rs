@@ -249,7 +249,7 @@ impl Replay for Recording {
         // SAFETY: the request's create info is valid, this thread may call the driver, and nobody else has
         // had the pipeline.
         unsafe {
-            let pipeline = driver_hits::make_again(request, self.took)?;
+            let (pipeline, _) = driver_hits::make_again(request, self.took)?;
             driver_hits::destroy(&request.call, pipeline);
         }
         Ok(())

@@ -16,6 +16,7 @@ use crate::serve::request::Request;
 use crate::serve::{artifact, driver_hits};
 use crate::state::device::Device;
 use crate::state::parked::{Finished, For, MadeOf, UNKNOWN_BYTES};
+use crate::state::private_cache::PrivateCache;
 use crate::state::stored::{Source, Stored};
 use vkstash_model::counters::Count;
 use vkstash_model::payload::{self, Failure, FoundWith};
@@ -229,7 +230,7 @@ impl Replay for Making<'_> {
         let Making { stored, way, artifact: buffer, source, questions } = self;
         let (call, key) = (&request.call, &request.pipeline.key);
         // SAFETY: the request's create info is valid, and this thread may call the driver (# Safety of `Replay::run`).
-        let (answer, cost, origin) = unsafe {
+        let (answer, cost, origin, made_with) = unsafe {
             match way {
                 Way::Artifact { .. } => {
                     let made = source.and_then(|source| artifact::make_of(request, source, buffer, None));
@@ -239,16 +240,18 @@ impl Replay for Making<'_> {
                         _ => required,
                     })?;
                     let bytes = buffer.len().saturating_sub(payload::PREFIX) as u64;
-                    (made.answer, made.cost, MadeOf::Artifact { bytes, source: made.source })
+                    let origin = MadeOf::Artifact { bytes, source: made.source };
+                    (made.answer, made.cost, origin, Some(made.cache))
                 }
                 Way::Found { took, bytes } => {
-                    let answer = match bytes {
+                    let (answer, made_with) = match bytes {
                         Bytes::Recorded => ask_and_record(request, questions, took)?,
                         Bytes::InStash | Bytes::Lost => ask(request, questions)?,
                     };
                     // The length of an artifact that a base has is not known.
                     let length = || stored.device.artifact_length(key).unwrap_or(UNKNOWN_BYTES);
-                    (answer, took, MadeOf::Found { kept: (bytes != Bytes::Lost).then(length) })
+                    let origin = MadeOf::Found { kept: (bytes != Bytes::Lost).then(length) };
+                    (answer, took, origin, made_with)
                 }
                 Way::Compile(known) => {
                     let since = Instant::now();
@@ -257,24 +260,41 @@ impl Replay for Making<'_> {
                         vk::Result::SUCCESS => lowered(call.device, stored, key, known, since.elapsed()),
                         _ => known,
                     };
-                    (answer, cost, MadeOf::Compile)
+                    (answer, cost, MadeOf::Compile, None)
                 }
             }
         };
         match answer.result {
             // A driver that compiles nothing has it no longer.
             vk::Result::PIPELINE_COMPILE_REQUIRED if way.is_question() => Err(NotMade::FoundNoMore),
-            vk::Result::SUCCESS => Ok(Finished { pipeline: answer.pipeline, cost, origin }),
+            vk::Result::SUCCESS => {
+                let made_with = made_with.filter(|_| passes_caches(call.device));
+                let made_with = made_with.map_or(vk::PipelineCache::null(), PrivateCache::into_handle);
+                Ok(Finished { pipeline: answer.pipeline, cost, origin, made_with })
+            }
             result => Err(NotMade::Driver(result)),
         }
     }
 }
 
-/// The program's call again, without a cache: the driver answers from its own caches, or says COMPILE_REQUIRED.
+/// Whether the program passes caches of its own: then what their data lacks is kept beside them.
+fn passes_caches(device: &Device) -> bool {
+    device.caches.of_program.were_created()
+}
+
+/// The program's call again, without a cache of the program's: the driver answers from its own caches, or says
+/// COMPILE_REQUIRED. Where that costs no more, it does so beside an empty cache, which has what the data of the
+/// program's cache lacks: a driver that is given an artifact writes it to its disk once more.
 ///
 /// # Safety
 /// As [`Replay::run`].
-unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>, questions: &Questions) -> Result<Answer, NotMade> {
+unsafe fn ask<'a, I: CreateInfo>(
+    request: &Request<'a, I>,
+    questions: &Questions,
+) -> Result<(Answer, Option<PrivateCache<'a>>), NotMade> {
+    let device = request.call.device;
+    let takes_cache = device.policy.free_recording && passes_caches(device);
+    let cache = if takes_cache { device.caches.commands.private(&[]) } else { None };
     let mut arena = Arena::default();
     let mut creation = *request.call.creation;
     // SAFETY: the request's create info is valid, and the arena, in which the copy's chain lives, stays on
@@ -284,9 +304,10 @@ unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>, questions: &Questions) ->
             return Err(NotMade::NothingToCompile);
         }
         let watch = Watch::begin();
-        let answer = request.call.create_with(vk::PipelineCache::null(), &creation.info);
+        let handle = cache.as_ref().map_or(vk::PipelineCache::null(), PrivateCache::handle);
+        let answer = request.call.create_with(handle, &creation.info);
         questions.note(&watch, answer.result);
-        Ok(answer)
+        Ok((answer, cache))
     }
 }
 
@@ -294,20 +315,20 @@ unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>, questions: &Questions) ->
 ///
 /// # Safety
 /// As [`Replay::run`].
-unsafe fn ask_and_record<I: CreateInfo>(
-    request: &Request<'_, I>,
+unsafe fn ask_and_record<'a, I: CreateInfo>(
+    request: &Request<'a, I>,
     questions: &Questions,
     took: Duration,
-) -> Result<Answer, NotMade> {
+) -> Result<(Answer, Option<PrivateCache<'a>>), NotMade> {
     let watch = Watch::begin();
     // SAFETY: the request's create info is valid, and this thread may call the driver (# Safety of `Replay::run`).
-    let (pipeline, result) = match unsafe { driver_hits::make_again(request, took) } {
-        Ok(pipeline) => (pipeline, vk::Result::SUCCESS),
-        Err(NotRecorded::Refused) => (vk::Pipeline::null(), vk::Result::PIPELINE_COMPILE_REQUIRED),
+    let (pipeline, result, made_with) = match unsafe { driver_hits::make_again(request, took) } {
+        Ok((pipeline, cache)) => (pipeline, vk::Result::SUCCESS, Some(cache)),
+        Err(NotRecorded::Refused) => (vk::Pipeline::null(), vk::Result::PIPELINE_COMPILE_REQUIRED, None),
         Err(reason) => return Err(reason.into()),
     };
     questions.note(&watch, result);
-    Ok(Answer { pipeline, result })
+    Ok((Answer { pipeline, result }, made_with))
 }
 
 /// The cost of a compile that took `known` the last time and `now` on a worker: the lesser one, because whatever runs

@@ -374,8 +374,12 @@ impl Parker {
 fn destroy_unasked(device: &Device, unasked: &[Finished]) {
     let Some(destroy) = device.table.destroy_pipeline else { return };
     for finished in unasked {
-        // SAFETY: a live device; the pipeline was made without an allocator, and the program has never had it.
-        unsafe { destroy(device.handle, finished.pipeline, std::ptr::null()) };
+        // SAFETY: a live device; the pipeline was made without an allocator, and the program has never had it. The
+        // cache is the layer's, and no call uses it.
+        unsafe {
+            destroy(device.handle, finished.pipeline, std::ptr::null());
+            drop(device.caches.commands.taken_back(finished.made_with));
+        }
     }
     device.counters().add(Count::ParkedUnasked, unasked.len() as u64);
 }

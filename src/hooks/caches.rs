@@ -66,6 +66,7 @@ pub unsafe extern "system" fn destroy(
     let forget = || {
         if let Some(known) = device.caches.of_program.get(cache) {
             companion::close(&device, &known.pending);
+            known.answer.close(&device.caches.commands);
         }
         device.caches.of_program.remove(cache);
     };
@@ -119,7 +120,7 @@ pub unsafe extern "system" fn merge(
                 // SAFETY: pSrcCaches is valid for srcCacheCount.
                 let source = device.caches.of_program.get(unsafe { *sources.add(index) });
                 match (&target, source) {
-                    (Some(target), Some(source)) => target.merge_from(&source),
+                    (Some(target), Some(source)) => complete_data::merge(&device, target, &source),
                     (Some(target), None) => target.mark_filled(),
                     // SAFETY: the program synchronises the destination's use in this command (contract 4.4).
                     (None, Some(source)) => unsafe { complete_data::flush(&device, into, &source) },

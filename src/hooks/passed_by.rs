@@ -74,8 +74,7 @@ pub unsafe extern "system" fn create_execution_graphs(
     unsafe { next(handle, cache, count, infos, allocator, pipelines) }
 }
 
-/// vkCreateDataGraphPipelinesARM. What a deferred operation puts into the cache after this call is noticed by the size
-/// of the cache's data ([`crate::state::cache_state::Remembered`]).
+/// vkCreateDataGraphPipelinesARM. When a deferred operation puts something into the cache is not known.
 pub unsafe extern "system" fn create_data_graphs(
     handle: vk::Device,
     operation: vk::DeferredOperationKHR,
@@ -92,7 +91,16 @@ pub unsafe extern "system" fn create_data_graphs(
     let next: Option<PfnCreateDataGraphPipelines> = device.table.create_data_graph_pipelines;
     let Some(next) = next else { return vk::Result::ERROR_UNKNOWN };
     let refusal = Refusal { reason: BypassReason::NotCacheable, s_type: DATA_GRAPH.as_raw() };
-    let _in_call = guard("vkCreateDataGraphPipelinesARM", || note(&device, cache, count, refusal), || None);
+    let note = || {
+        let in_call = note(&device, cache, count, refusal);
+        if let Some(cache) = in_call.as_ref().and_then(ProgramCache::known) {
+            if operation != vk::DeferredOperationKHR::null() {
+                cache.fill_unseen();
+            }
+        }
+        in_call
+    };
+    let _in_call = guard("vkCreateDataGraphPipelinesARM", note, || None);
     // SAFETY: `infos` and `pipelines` have `count` elements, and they and `allocator` are the program's arguments of
     // this command, valid until it returns, or until a deferred `operation` is complete.
     unsafe { next(handle, operation, cache, count, infos, allocator, pipelines) }

@@ -13,6 +13,7 @@ use super::offer::Offer;
 use super::outcome::{ArtifactOutcome, Form, Origin, Refused, Served};
 use super::request::Request;
 use super::{binary, feedback};
+use crate::state::private_cache::PrivateCache;
 use crate::state::stored::{OfSiblings, Source, Stored};
 use crate::state::width::Width;
 use vkstash_model::counters::Count;
@@ -46,13 +47,15 @@ pub unsafe fn serve<'a, I: CreateInfo>(
 }
 
 /// What the driver made with an artifact.
-pub struct ArtifactAnswer {
+pub struct ArtifactAnswer<'a> {
     /// What the driver answered: a pipeline, or an error.
     pub answer: Answer,
     /// Time that the driver needed to compile the artifact.
     pub cost: Duration,
     /// Where the artifact was.
     pub source: Source,
+    /// The cache with the artifact.
+    pub cache: PrivateCache<'a>,
     /// When the artifact was at hand.
     started: Instant,
 }
@@ -69,7 +72,7 @@ unsafe fn offer<'a, I: CreateInfo>(
     let Request { call, pipeline } = request;
     let device = call.device;
     // SAFETY: the request's create info is valid until `serve` returns (its # Safety section).
-    let ArtifactAnswer { answer, cost, started, source } =
+    let ArtifactAnswer { answer, cost, started, source, cache } =
         match unsafe { make(request, buffer, Some(&device.width)) }? {
             Ok(made) => made,
             Err(outcome) => {
@@ -96,7 +99,7 @@ unsafe fn offer<'a, I: CreateInfo>(
     });
     let (cost, spent) = (first.then_some(cost), started.elapsed());
     // SAFETY: the driver has filled the program's structure.
-    unsafe { put_feedback_right(request, buffer.get(payload::PREFIX..).unwrap_or_default()) };
+    unsafe { note_beside(request, cache, buffer.get(payload::PREFIX..).unwrap_or_default()) };
     let form = Form::Blob(source);
     Some(Ok(Served { answer, origin: Origin::Stash { confirmed, cost, spent, form } }))
 }
@@ -111,7 +114,7 @@ unsafe fn make<'a, I: CreateInfo>(
     request: &Request<'a, I>,
     buffer: &mut Vec<u8>,
     width: Option<&Width>,
-) -> Option<Result<ArtifactAnswer, ArtifactOutcome<'a>>> {
+) -> Option<Result<ArtifactAnswer<'a>, ArtifactOutcome<'a>>> {
     let Request { call, pipeline } = request;
     let stored = call.device.stored()?;
     // SAFETY: both ways to make the pipeline only read the request's create info, which is valid (# Safety of `serve`).
@@ -139,7 +142,7 @@ unsafe fn make_of_sibling<'a, I: CreateInfo>(
     request: &Request<'a, I>,
     buffer: &mut Vec<u8>,
     width: Option<&Width>,
-) -> Option<Result<ArtifactAnswer, ArtifactOutcome<'a>>> {
+) -> Option<Result<ArtifactAnswer<'a>, ArtifactOutcome<'a>>> {
     let Request { call, pipeline } = request;
     let (stored, key) = (call.device.stored()?, &pipeline.key);
     if !call.device.policy.siblings.contains(&call.parsed().bind_point) {
@@ -199,7 +202,7 @@ pub unsafe fn make_of<'a, I: CreateInfo>(
     source: Source,
     buffer: &[u8],
     width: Option<&Width>,
-) -> Option<Result<ArtifactAnswer, ArtifactOutcome<'a>>> {
+) -> Option<Result<ArtifactAnswer<'a>, ArtifactOutcome<'a>>> {
     let Request { call, pipeline } = request;
     let device = call.device;
     let stored = device.stored()?;
@@ -246,23 +249,26 @@ pub unsafe fn make_of<'a, I: CreateInfo>(
             let refused = Refused { cache, cost, refusals: refusals + 1 };
             Some(Err(ArtifactOutcome::Refused(refused)))
         }
-        _ => Some(Ok(ArtifactAnswer { answer, cost, source, started })),
+        _ => Some(Ok(ArtifactAnswer { answer, cost, source, cache, started })),
     }
 }
 
-/// The driver reports a hit in the private cache. The bit stays set only if the program's cache would hold this
-/// pipeline: if it was pending there before, or a pipeline whose artifact has the same bytes, which is one entry of the
-/// driver's cache. A driver that never writes the same bytes twice gives no such sign, and the bit is cleared.
+/// The cache with the artifact stays beside the program's. The driver reports a hit in it. The bit stays set only if
+/// the program's cache would hold this pipeline: if it was pending there before, or a pipeline whose artifact has the
+/// same bytes, which is one entry of the driver's cache. A driver that never writes the same bytes twice gives no such
+/// sign, and the bit is cleared.
 ///
 /// # Safety
 /// The driver has filled the program's structures.
-unsafe fn put_feedback_right<I: CreateInfo>(request: &Request<'_, I>, blob: &[u8]) {
+unsafe fn note_beside<I: CreateInfo>(request: &Request<'_, I>, cache: PrivateCache<'_>, blob: &[u8]) {
     let Request { call, pipeline } = request;
     let feedback = call.parsed().feedback;
     let has_bytes = || {
         feedback.is_some() && call.program_cache.known().is_some_and(|cache| cache.pending_blobs.note(blob))
     };
-    if !call.program_cache.note_beside(call.device, &pipeline.key, &pipeline.shaders) && !has_bytes() {
+    let (key, shaders) = (&pipeline.key, &pipeline.shaders);
+    let is_held = call.program_cache.note_beside(call.device, key, shaders, Some(cache), blob.len());
+    if !is_held && !has_bytes() {
         // SAFETY: `feedback` is the program's valid structure, whose outputs the driver has filled by its call.
         unsafe { feedback::clear_hit(feedback) };
     }

@@ -20,10 +20,8 @@ use super::program_cache::ProgramCache;
 use super::request::Request;
 use super::{complete_data, feedback};
 use crate::faults;
-use crate::state::budget::Room;
-use crate::state::cache_state::CacheState;
 use crate::state::device::Device;
-use crate::state::pending::{Companion, CompanionGap, PendingKeys};
+use crate::state::pending::{COMPANIONS, Companion, CompanionGap, PendingKeys};
 use vkstash_model::shader_set::ShaderSet;
 
 /// Filling the companion must cost less than the compile that it may spare; what is left over is put in by the next
@@ -48,7 +46,7 @@ pub(super) unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>) -> Option<Serv
         return None;
     }
     if lacking {
-        fill(device, call.program_cache.known(), pending, shaders);
+        fill(device, pending, shaders);
     }
     let mut offered = Offer::new(device);
     // SAFETY: the request's create info is valid; `offered`, in which its copy lives, stays on this stack frame.
@@ -94,7 +92,7 @@ unsafe fn put_question<I: CreateInfo>(call: &Call<'_, I>, info: &I, pending: &Pe
     }
     match call.program_cache {
         // The driver may have found it on disk, and put it into the companion.
-        ProgramCache::Known { cache, .. } => cache.change_pending(),
+        ProgramCache::Known { cache, .. } => cache.answer.note_companion_answer(),
         // SAFETY: the driver has filled the program's structure.
         ProgramCache::Null | ProgramCache::Unknown(_) => unsafe {
             feedback::clear_hit(call.parsed().feedback)
@@ -104,7 +102,7 @@ unsafe fn put_question<I: CreateInfo>(call: &Call<'_, I>, info: &I, pending: &Pe
 }
 
 /// Puts the artifacts that may fit pipelines of these shaders into the companion.
-fn fill(device: &Device, cache: Option<&CacheState>, pending: &PendingKeys, shaders: &ShaderSet) {
+fn fill(device: &Device, pending: &PendingKeys, shaders: &ShaderSet) {
     let mut companion = pending.companion.write().unwrap_or_else(PoisonError::into_inner);
     if companion.is_none() {
         let Some(made) = device.caches.commands.for_threads() else { return };
@@ -119,13 +117,13 @@ fn fill(device: &Device, cache: Option<&CacheState>, pending: &PendingKeys, shad
     while started.elapsed() < limit {
         let Some((key, place)) = pending.next_lacking(shaders) else { return };
         let wanted = !keys.contains(&key);
-        let blob = wanted.then(|| complete_data::blob_of(device, cache, &key)).flatten();
+        let blob = wanted.then(|| complete_data::blob_of(device, &key)).flatten();
         let Some(blob) = blob else {
             pending.pass_by(place);
             continue;
         };
         // What there is no room for now is put in when there is.
-        let Some(taken) = Room::in_companions(blob.len()) else { return };
+        let Some(taken) = COMPANIONS.take(blob.len()) else { return };
         pending.pass_by(place);
         let Some(part) = device.caches.commands.private(&blob) else { continue };
         // SAFETY: both caches are the layer's; the lock synchronises the destination (contract 4.4).

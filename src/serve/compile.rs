@@ -11,7 +11,7 @@ use super::outcome::{ArtifactOutcome, Refused};
 use super::program_cache::{Contents, ProgramCache};
 use super::request::Request;
 use super::stopwatch::{Stopwatch, Took};
-use super::{binary, feedback, record};
+use super::{binary, complete_data, feedback, record};
 use crate::state::pipeline_class::PipelineClass;
 use crate::state::private_cache::PrivateCache;
 use crate::state::sized_data::NoData;
@@ -98,7 +98,7 @@ pub unsafe fn untouched<I: CreateInfo>(request: &Request<'_, I>, recorded: bool)
 /// As [`compile`].
 unsafe fn own_call<I: CreateInfo>(request: &Request<'_, I>, recorded: bool) -> Answer {
     let Request { call, pipeline } = request;
-    call.program_cache.mark_filled_with(call.device, &pipeline.shaders);
+    call.program_cache.mark_filled_with(call.device, &pipeline.key, &pipeline.shaders);
     // SAFETY: `call` has a valid create info, and the program's own cache and allocator.
     let answer = unsafe { call.create() };
     if answer.result != vk::Result::PIPELINE_COMPILE_REQUIRED {
@@ -124,7 +124,7 @@ unsafe fn call_and_record<I: CreateInfo>(
         Source::Fresh | Source::Nowhere => {
             // A call that may not compile fills it only with what it finds.
             if !forbids {
-                call.program_cache.mark_filled_with(device, &pipeline.shaders);
+                call.program_cache.mark_filled_with(device, &pipeline.key, &pipeline.shaders);
             }
             call.program_cache.handle()
         }
@@ -142,7 +142,7 @@ unsafe fn call_and_record<I: CreateInfo>(
     let mut answer = unsafe { call.create_with(cache, info.as_ref().unwrap_or(&call.creation.info)) };
     let is_found = forbids && answer.result == vk::Result::SUCCESS;
     if is_found && matches!(source, Source::Fresh | Source::Nowhere) {
-        call.program_cache.mark_filled_with(device, &pipeline.shaders);
+        call.program_cache.mark_filled_with(device, &pipeline.key, &pipeline.shaders);
     }
     if answer.result.as_raw() < 0 && !matches!(source, Source::Fresh | Source::Nowhere) {
         // Whether the layer's cache or flag is to blame cannot be told: the program's own call decides.
@@ -156,15 +156,14 @@ unsafe fn call_and_record<I: CreateInfo>(
         record::note_failure(device, &pipeline.key, false, answer.result);
         return (answer, Outcome::Unrecorded);
     }
-    if matches!(&source, Source::Refused(refused) if is_far_faster(wall, refused.cost)) {
-        // SAFETY: the driver has filled the program's structures.
-        unsafe { feedback::clear_hit(feedback) };
-        if let ProgramCache::Known { cache, .. } = call.program_cache {
-            cache.add_pending(&pipeline.key, &pipeline.shaders);
+    let source = match source {
+        Source::Refused(refused) if is_far_faster(wall, refused.cost) => {
+            // SAFETY: the driver has filled the program's structures.
+            unsafe { note_made_of_refused(request, refused) };
+            return (answer, Outcome::MadeOfRefused);
         }
-        device.count(Count::Offered);
-        return (answer, Outcome::MadeOfRefused);
-    }
+        source => source,
+    };
     // What the program itself forbids to compile came from a cache of the driver's.
     let compiled = !forbids;
     if compiled {
@@ -176,7 +175,22 @@ unsafe fn call_and_record<I: CreateInfo>(
     }
     let made = Compilation { pipeline: answer.pipeline, cost, compiled, captures: info.is_some() };
     // SAFETY: the request's create info is valid, and the driver has just made the pipeline with the cache of `source`.
-    (answer, unsafe { record_made(request, &source, &made) })
+    (answer, unsafe { record_made(request, source, &made) })
+}
+
+/// The artifact that the driver has refused was of use after all.
+///
+/// # Safety
+/// The driver has filled the program's structures.
+unsafe fn note_made_of_refused<I: CreateInfo>(request: &Request<'_, I>, refused: Refused<'_>) {
+    let Request { call, pipeline } = request;
+    // SAFETY: as this function.
+    unsafe { feedback::clear_hit(call.parsed().feedback) };
+    if call.program_cache.known().is_some() {
+        let (key, bytes) = (&pipeline.key, complete_data::artifact_bytes(call.device, &pipeline.key));
+        call.program_cache.note_beside(call.device, key, &pipeline.shaders, Some(refused.cache), bytes);
+    }
+    call.device.count(Count::Offered);
 }
 
 /// A pipeline that the driver has made for the program.
@@ -196,16 +210,19 @@ struct Compilation {
 /// The request's create info is valid, and the driver has just made the pipeline of it and of this source.
 unsafe fn record_made<I: CreateInfo>(
     request: &Request<'_, I>,
-    source: &Source<'_>,
+    source: Source<'_>,
     made: &Compilation,
 ) -> Outcome {
     let Request { call, pipeline } = request;
     let &Compilation { cost, compiled, .. } = made;
     let device = call.device;
-    let refusals = if let Source::Refused(refused) = source { refused.refusals } else { 0 };
+    let refusals = if let Source::Refused(refused) = &source { refused.refusals } else { 0 };
     let prefix = payload::prefix(cost, refusals);
+    let mut made_with = None;
     let payload = match source {
-        Source::Private(cache) | Source::Refused(Refused { cache, .. }) => cache.data_behind(&prefix),
+        Source::Private(cache) | Source::Refused(Refused { cache, .. }) => {
+            made_with.insert(cache).data_behind(&prefix)
+        }
         Source::Fresh => {
             // Not the program's cache itself, which other threads may fill meanwhile. It may hold a few pipelines of
             // theirs by now, which makes the artifact larger and no less right.
@@ -227,8 +244,7 @@ unsafe fn record_made<I: CreateInfo>(
             return Outcome::Unrecorded;
         }
     };
-    let inside = matches!(source, Source::Fresh);
-    let beside_its_cache = !inside && call.program_cache.known().is_some();
+    let beside_its_cache = made_with.is_some() && call.program_cache.known().is_some();
     device.caches.probe.note(call.class(), payload.as_ref().err().copied(), beside_its_cache);
     let Ok(payload) = payload else {
         // SAFETY: the request's create info is still valid: the program's command has not returned.
@@ -239,7 +255,7 @@ unsafe fn record_made<I: CreateInfo>(
         record::count_lost(device, cost);
     }
     // SAFETY: the request's create info is valid, and `payload` is the data of the cache that the pipeline was put in.
-    unsafe { record::record(request, payload, inside) };
+    unsafe { record::record(request, payload, made_with) };
     Outcome::Recorded
 }
 

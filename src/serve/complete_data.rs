@@ -1,35 +1,17 @@
-//! The data of the program's caches, and merges of them, complete with their pending entries: with what the stash has
-//! served, or compiled, beside them.
+//! The data of the program's caches, and merges of them, complete with what the stash has served, or compiled, beside
+//! them (state/cache_answer.rs).
 
-use std::sync::{Arc, PoisonError};
+use std::sync::PoisonError;
 
 use ash::vk;
-use rustc_hash::FxHashSet;
 
 use crate::guard::tls_destroyed;
-use crate::state::budget::BudgetedBytes;
-use crate::state::cache_state::{CacheState, Remembered};
+use crate::state::cache_answer::{DriverSize, WholeInUse};
+use crate::state::cache_state::CacheState;
 use crate::state::device::Device;
+use crate::state::parked::UNKNOWN_BYTES;
 use vkstash_model::payload;
-use vkstash_store::base::memory;
 use vkstash_store::format::record::Key;
-
-/// Complete data of a cache.
-enum CompleteData {
-    /// Data that was put together for this call.
-    Fresh(Vec<u8>),
-    /// The answer of an earlier call, from which nothing has changed since.
-    Remembered(Arc<BudgetedBytes>),
-}
-
-impl CompleteData {
-    fn as_slice(&self) -> &[u8] {
-        match self {
-            CompleteData::Fresh(data) => data,
-            CompleteData::Remembered(data) => data,
-        }
-    }
-}
 
 /// Answers vkGetPipelineCacheData. None: the driver is to be asked as if there was no layer.
 ///
@@ -46,152 +28,281 @@ pub unsafe fn answer(
     if device.caches.incremental {
         return None;
     }
-    let cache = if tls_destroyed() { None } else { of_program.get(handle) };
-    // SAFETY: as this function.
-    let complete = cache.as_ref().and_then(|cache| unsafe { complete(device, handle, cache) });
-    if let Some(answer) = complete {
+    let Some(cache) = (if tls_destroyed() { None } else { of_program.get(handle) }) else {
         // SAFETY: as this function.
-        return Some(unsafe { write(device, answer.as_slice(), size, data) });
-    }
-    // What a call adds meanwhile would be written as well by a driver that writes all that it has.
-    let grows = !data.is_null() && cache.is_some_and(|cache| cache.is_in_call());
-    // SAFETY: as this function; nobody adds to the cache or to its copy.
-    Some(unsafe {
-        match if grows { commands.snapshot(handle) } else { None } {
-            Some(copy) => copy.copy_out(size, data),
-            None => commands.copy_out(handle, size, data),
+        return Some(unsafe { commands.copy_out(handle, None, size, data) });
+    };
+    let asked = DataQuery { device, handle, cache: &cache };
+    // SAFETY: as this function.
+    unsafe {
+        if data.is_null() {
+            *size = asked.size()?;
+            return Some(vk::Result::SUCCESS);
         }
-    })
-}
-
-/// NULL asks for the size; a short buffer gets INCOMPLETE and what the driver can put into it (contract 4.2).
-///
-/// # Safety
-/// As [`answer`].
-unsafe fn write(device: &Device, answer: &[u8], size: &mut usize, data: *mut u8) -> vk::Result {
-    if data.is_null() {
-        *size = answer.len();
-        return vk::Result::SUCCESS;
-    }
-    if *size >= answer.len() {
-        // SAFETY: `data` has room for `size` bytes, and `size` was just found to be no less than the answer's length.
-        unsafe { std::ptr::copy_nonoverlapping(answer.as_ptr(), data, answer.len()) };
-        *size = answer.len();
-        return vk::Result::SUCCESS;
-    }
-    let mut written = *size;
-    let copy = device.caches.commands.private(answer);
-    // SAFETY: `data` has room for as many bytes as `written` says, which is the program's own size here.
-    let result = copy.map(|copy| unsafe { copy.copy_out(&mut written, data) });
-    // Whatever the driver makes of its own data, this is not all of it.
-    *size = if result.is_some_and(|result| result.as_raw() >= 0) { written.min(*size) } else { 0 };
-    vk::Result::INCOMPLETE
-}
-
-/// The complete data of a cache with pending entries. None: the driver's answer is complete, or nothing
-/// better can be had.
-///
-/// # Safety
-/// `handle` is a live cache that the program lets this thread read now.
-unsafe fn complete(device: &Device, handle: vk::PipelineCache, cache: &CacheState) -> Option<CompleteData> {
-    // Read first: what changes from here on is in the next answer for certain.
-    let version = cache.version();
-    let pending = cache.pending();
-    if pending.is_empty() {
-        return None;
-    }
-    // SAFETY: `handle` is a live cache of the device that the program lets this thread read now.
-    let driver_bytes = unsafe { device.caches.commands.size(handle) }?;
-    let mut answer = cache.answer();
-    if let Some(remembered) = answer.as_ref().filter(|remembered| remembered.is_of(version, driver_bytes)) {
-        return Some(CompleteData::Remembered(remembered.data.clone()));
-    }
-    let driver_has_some = driver_bytes > device.caches.commands.empty_size()?;
-    match pending.as_slice() {
-        // An empty cache and one pipeline: the artifact is the answer as it is. Not remembered: translators
-        // have a cache for each pipeline, and reading it again is as good.
-        [key] if !driver_has_some && !cache.has_companion() => {
-            return blob_of(device, Some(cache), key).map(CompleteData::Fresh);
-        }
-        _ => {}
-    }
-    let is_in_last = |last: &Remembered| last.is_filled_as(version, driver_bytes);
-    let takes = driver_has_some && !answer.as_ref().is_some_and(is_in_last);
-    let source = takes.then_some(handle);
-    // SAFETY: `source` is `handle` or none: a live cache that the program lets this thread read now.
-    let (data, keys) = unsafe { merged(device, source, cache, &pending, answer.as_ref()) }?;
-    // The earlier answer's room in the budget is free before the next one takes its own.
-    *answer = None;
-    match BudgetedBytes::answer(data) {
-        Ok(data) => {
-            let data = Arc::new(data);
-            *answer = Some(Remembered { version, driver_bytes, keys: Arc::new(keys), data: data.clone() });
-            Some(CompleteData::Remembered(data))
-        }
-        // No room: the next question costs as much again.
-        Err(data) => Some(CompleteData::Fresh(data)),
+        let room = *size;
+        asked.complete(size, data).or_else(|| {
+            *size = room;
+            Some(asked.copy_out(size, data))
+        })
     }
 }
 
-/// Data that holds what the last answer held, what the program's cache `source` holds, if it has changed since, and the
-/// entries that have become pending since, put together in a cache of the layer's; and the pending keys that are in it.
+/// Who has everything that the data of a cache of the program's must hold.
+enum Holder {
+    /// The driver's own object: nothing was made beside it that it lacks.
+    Driver,
+    /// The whole, whose data has so many bytes.
+    Whole(usize),
+}
+
+/// Bytes by which the sizes of two caches differ that have the same entries: Mesa aligns the entries, and their order
+/// depends on how they came in. No entry is so small.
+const PADDING: usize = 64;
+
+/// A cache of the program's whose data is asked for.
 ///
-/// # Safety
-/// As [`complete`], of `source`.
-unsafe fn merged(
-    device: &Device,
-    source: Option<vk::PipelineCache>,
-    cache: &CacheState,
-    pending: &[Key],
-    last: Option<&Remembered>,
-) -> Option<(Vec<u8>, FxHashSet<Key>)> {
-    let all = device.caches.commands.private(last.map_or(&[], |last| &last.data))?;
-    if let Some(source) = source {
-        // SAFETY: both caches are alive; only this thread uses the destination, and may read the source.
-        unsafe { all.take_from(source) }?;
+/// The `unsafe` methods need a live cache that the program lets this thread read now.
+struct DataQuery<'a> {
+    device: &'a Device,
+    handle: vk::PipelineCache,
+    cache: &'a CacheState,
+}
+
+impl<'a> DataQuery<'a> {
+    /// The most bytes that a read gets. Nothing but what was added since the last question is merged; of what the
+    /// driver itself has added to its object since that was merged, the growth is added.
+    unsafe fn size(&self) -> Option<usize> {
+        let DataQuery { device, cache, .. } = self;
+        let of_program = match self.known() {
+            Some(known) => known,
+            // SAFETY: as this method.
+            None => unsafe { self.ask_driver() }?,
+        };
+        // A piece that comes from here on may be in the answer, or not.
+        let (pieces, bytes) = (cache.answer.bytes(), of_program.bytes);
+        if cache.answer.is_empty() {
+            return Some(cache.answer.tell(bytes, pieces, bytes));
+        }
+        let Some(mut whole) = cache.answer.take_out(&device.caches.commands) else {
+            return Some(cache.answer.tell_apart(bytes));
+        };
+        // SAFETY: as this method.
+        let Holder::Whole(all) = (unsafe { self.bring_up_to_date(&mut whole, of_program, false) })? else {
+            return Some(cache.answer.tell(bytes, pieces, bytes));
+        };
+        let merged = whole.contents.of_program.filter(|merged| cache.has_news_since(merged.news));
+        let grown = bytes.saturating_sub(merged.map_or(bytes, |merged| merged.bytes));
+        let slack = if grown > 0 { bytes / 128 + PADDING } else { 0 };
+        Some(cache.answer.tell(all + grown + slack, pieces, bytes))
+    }
+
+    /// The complete data, written by the driver to the program's memory. None: the driver's answer is complete, or
+    /// nothing better can be had.
+    ///
+    /// # Safety
+    /// And `data` is valid for writes of `size` bytes.
+    unsafe fn complete(&self, size: &mut usize, data: *mut u8) -> Option<vk::Result> {
+        let DataQuery { device, cache, .. } = self;
+        if cache.answer.is_empty() {
+            return None;
+        }
+        // DataQuery again: commands that nobody hooks may fill the driver's object, too.
+        // SAFETY: as this method.
+        let of_program = unsafe { self.ask_driver() }?;
+        let pieces = cache.answer.bytes();
+        let Some(mut whole) = cache.answer.wait_for(&device.caches.commands) else {
+            // SAFETY: as this method.
+            return unsafe { self.complete_apart(of_program, size, data) };
+        };
+        // SAFETY: as this method.
+        let Holder::Whole(bytes) = (unsafe { self.bring_up_to_date(&mut whole, of_program, true) })? else {
+            return None;
+        };
+        cache.answer.tell(bytes, pieces, of_program.bytes);
+        // SAFETY: as this method.
+        let result = unsafe { whole.cache()?.copy_out(Some(bytes), size, data) };
+        (result.as_raw() >= 0).then_some(result)
+    }
+
+    /// [`complete`](DataQuery::complete) while another thread keeps the whole: all of it is put together once more,
+    /// from the stash.
+    ///
+    /// # Safety
+    /// As [`complete`](DataQuery::complete).
+    unsafe fn complete_apart(
+        &self,
+        of_program: DriverSize,
+        size: &mut usize,
+        data: *mut u8,
+    ) -> Option<vk::Result> {
+        let commands = &self.device.caches.commands;
+        let all = commands.private(&[])?;
+        if of_program.bytes > commands.empty_size()? {
+            // SAFETY: as this method; nobody else has `all`.
+            unsafe { all.take_from(self.handle) }?;
+        }
+        for key in self.cache.pending() {
+            if let Some(part) = blob_of(self.device, &key).and_then(|blob| commands.private(&blob)) {
+                // SAFETY: both caches are the layer's, and only this thread uses them.
+                unsafe { all.take_from(part.handle()) }?;
+            }
+        }
+        // SAFETY: as this method.
+        let result = unsafe { all.copy_out(None, size, data) };
+        (result.as_raw() >= 0).then_some(result)
+    }
+
+    /// The driver's own data.
+    ///
+    /// # Safety
+    /// As [`complete`](DataQuery::complete).
+    unsafe fn copy_out(&self, size: &mut usize, data: *mut u8) -> vk::Result {
+        let DataQuery { device, handle, cache } = self;
+        let commands = &device.caches.commands;
+        let mut known = self.known().map(|known| known.bytes);
+        // SAFETY: as this method; nobody adds to the cache or to its copy, or there was room for what it had.
+        unsafe {
+            if cache.is_in_call() {
+                known = commands.size(*handle);
+                // What a call adds meanwhile would be written as well by a driver that writes all it has where not even
+                // one entry fits (contract 4.8). A copy may have a few bytes more than its source.
+                let has_entries = known.zip(commands.empty_size()).is_some_and(|(all, empty)| all > empty);
+                let is_safe = has_entries && known.is_some_and(|all| all <= *size);
+                if let Some(copy) = if is_safe { None } else { commands.snapshot(*handle) } {
+                    return copy.copy_out(None, size, data);
+                }
+            }
+            let result = commands.copy_out(*handle, known, size, data);
+            if result != vk::Result::SUCCESS {
+                // It has more than was known: a program asks again until it has all.
+                cache.answer.note_asked(None);
+            }
+            result
+        }
+    }
+
+    /// What the driver's object has, where nothing has been added since the driver was asked.
+    fn known(&self) -> Option<DriverSize> {
+        self.cache.answer.asked().filter(|asked| self.cache.is_filled_as(asked.fills))
+    }
+
+    /// What the driver's object has now.
+    unsafe fn ask_driver(&self) -> Option<DriverSize> {
+        // Read first: what changes from here on is asked for again.
+        let (fills, news) = (self.cache.fills(), self.cache.news());
+        // SAFETY: as this method.
+        let bytes = unsafe { self.device.caches.commands.size(self.handle) }?;
+        let of_program = DriverSize { fills, news, bytes };
+        self.cache.answer.note_asked(Some(of_program));
+        Some(of_program)
+    }
+
+    /// Merges what the whole lacks. `fully`: also what the driver has added to an object that was merged before, which
+    /// costs what the object has.
+    unsafe fn bring_up_to_date(
+        &self,
+        whole: &mut WholeInUse<'a>,
+        of_program: DriverSize,
+        fully: bool,
+    ) -> Option<Holder> {
+        let DataQuery { device, handle, cache } = self;
+        let merge = |whole: &mut WholeInUse<'a>| {
+            // SAFETY: as this method; nobody else has the whole.
+            unsafe { whole.take_from(*handle) }?;
+            whole.contents.of_program = Some(of_program);
+            Some(())
+        };
+        take_in_pieces(device, cache, whole)?;
+        if whole.contents.of_program.is_none() && of_program.bytes > device.caches.commands.empty_size()? {
+            merge(whole)?;
+        }
+        let adds =
+            |whole: &mut WholeInUse<'a>, merged: DriverSize| whole.bytes() > Some(merged.bytes + PADDING);
+        let Some(merged) = whole.contents.of_program else { return whole.bytes().map(Holder::Whole) };
+        // Drivers only add.
+        let has_grown = merged.bytes != of_program.bytes;
+        if !adds(whole, merged) && has_grown {
+            return Some(Holder::Driver);
+        }
+        // Pipelines that the whole has are not merged once more: that may change the order of the entries, and so the
+        // size. An object that has grown in no call was filled by a command that nobody hooks.
+        let is_news = cache.has_news_since(merged.news) || merged.fills == of_program.fills;
+        if fully && has_grown && is_news {
+            merge(whole)?;
+        }
+        // Of two that have the same the smaller one, so that the data is no larger than the size that was told.
+        let bytes = whole.bytes()?;
+        let is_same = !adds(whole, whole.contents.of_program?) && bytes > of_program.bytes;
+        Some(if is_same { Holder::Driver } else { Holder::Whole(bytes) })
+    }
+}
+
+/// Merges what was made beside a cache into its whole.
+fn take_in_pieces(device: &Device, cache: &CacheState, whole: &mut WholeInUse<'_>) -> Option<()> {
+    whole.take_in(|key| blob_of(device, key))?;
+    let fills = cache.answer.companion_answers();
+    if whole.contents.of_companion.map_or(0, |seen| seen.fills) == fills {
+        return Some(());
     }
     let companion = cache.pending.companion.read().unwrap_or_else(PoisonError::into_inner);
-    if let Some(companion) = companion.as_ref() {
-        // SAFETY: both caches are the layer's, and the lock keeps the source alive.
-        unsafe { all.take_from(companion.handle) }?;
+    let Some(companion) = companion.as_ref() else { return Some(()) };
+    // SAFETY: the companion is the layer's, and the lock keeps it alive and keeps others from merging into it.
+    let bytes = unsafe { device.caches.commands.size(companion.handle) }?;
+    // It has more if the driver found the pipeline on its disk.
+    if whole.contents.of_companion.is_none_or(|seen| seen.bytes != bytes) {
+        // SAFETY: as above; nobody else has the whole.
+        unsafe { whole.take_from(companion.handle) }?;
     }
-    drop(companion);
-    let mut keys = last.map_or_else(FxHashSet::default, |last| FxHashSet::clone(&last.keys));
-    for key in pending {
-        if keys.contains(key) {
-            continue;
-        }
-        let blob = blob_of(device, Some(cache), key);
-        if let Some(part) = blob.and_then(|blob| device.caches.commands.private(&blob)) {
-            // SAFETY: both caches are the layer's, and only this thread uses them.
-            unsafe { all.take_from(part.handle()) }?;
-            keys.insert(*key);
-        }
-    }
-    Some((all.data_behind(&[]).ok()?, keys))
+    whole.contents.of_companion = Some(DriverSize { fills, news: fills, bytes });
+    Some(())
 }
 
-/// The program merges `source` into a cache whose creation the layer did not see. Nothing can be noted as pending for
-/// that one, so the pending entries of `source` are merged into the driver's own object at once.
+/// The program has merged `source` into another cache, and the driver has done so with its objects. What was made
+/// beside `source` is beside that one, too.
+pub fn merge(device: &Device, into: &CacheState, source: &CacheState) {
+    let keys = into.merge_from(source);
+    if source.answer.is_empty() {
+        return;
+    }
+    let commands = &device.caches.commands;
+    let copy = || {
+        let mut whole = source.answer.take_out(commands)?;
+        take_in_pieces(device, source, &mut whole)?;
+        // SAFETY: a live cache of the layer's that this thread has taken out.
+        unsafe { commands.snapshot(whole.cache()?.handle()) }
+    };
+    match copy() {
+        Some(copy) => into.answer.add(copy, source.answer.bytes()),
+        None => keys.iter().for_each(|key| into.answer.add_artifact(key, artifact_bytes(device, key))),
+    }
+}
+
+/// The program merges `source` into a cache whose creation the layer did not see. Nothing can be kept beside that one,
+/// so what was made beside `source` is merged into the driver's own object at once.
 ///
 /// # Safety
 /// `into` is a live cache that the program lets this thread change now.
 pub unsafe fn flush(device: &Device, into: vk::PipelineCache, source: &CacheState) {
-    let Some(merge) = device.table.merge_pipeline_caches else { return };
-    for key in source.pending() {
-        let blob = blob_of(device, Some(source), &key);
-        let Some(part) = blob.and_then(|blob| device.caches.commands.private(&blob)) else { continue };
+    let (Some(merge), false) = (device.table.merge_pipeline_caches, source.answer.is_empty()) else { return };
+    let Some(mut whole) = source.answer.take_out(&device.caches.commands) else { return };
+    if take_in_pieces(device, source, &mut whole).is_none() {
+        return;
+    }
+    if let Some(whole) = whole.cache() {
         // SAFETY: `into` is a live cache that the program lets this thread change; only this thread uses the
         // source. A failure costs the program a compile.
-        let _ = unsafe { merge(device.handle, into, 1, &part.handle()) };
+        let _ = unsafe { merge(device.handle, into, 1, &whole.handle()) };
     }
 }
 
-/// The blob of a pending entry: as it was kept when it was compiled, or from the artifact in the stash.
-pub fn blob_of(device: &Device, cache: Option<&CacheState>, key: &Key) -> Option<Vec<u8>> {
-    if let Some(kept) = cache.and_then(|cache| cache.kept(key)) {
-        return memory::copied(&kept);
-    }
+/// The bytes of an artifact in the stash. Of one that a base has they are not known.
+pub fn artifact_bytes(device: &Device, key: &Key) -> usize {
+    let bytes = device.stored().and_then(|stored| stored.device.artifact_length(key));
+    bytes.unwrap_or(UNKNOWN_BYTES) as usize
+}
+
+/// The blob of an artifact in the stash.
+pub fn blob_of(device: &Device, key: &Key) -> Option<Vec<u8>> {
     let mut payload = Vec::new();
     if !device.stored()?.read_taken(key, &mut payload) {
         return None;

@@ -462,10 +462,9 @@ fn finish(device: &Device, deferred_call: DeferredCall, result: vk::Result) {
         deferred_call;
     let cost = started.elapsed();
     // SAFETY: NULL, or a cache of the layer's that the driver is done with.
-    let own_cache = unsafe { device.caches.commands.taken_back(cache) };
+    let mut own_cache = unsafe { device.caches.commands.taken_back(cache) };
     let read = own_cache.as_ref().filter(|_| result == vk::Result::SUCCESS);
     let data = read.map(|cache| cache.data_behind(&payload::prefix(cost, refusals)));
-    drop(own_cache);
     if let Some(program_cache) = program_cache.as_ref().filter(|_| cache.is_null()) {
         // A program that read the cache's data during the call has data without what the driver has added since.
         program_cache.mark_filled();
@@ -496,7 +495,11 @@ fn finish(device: &Device, deferred_call: DeferredCall, result: vk::Result) {
         let kept = match (&element.key, &artifact, device.stored()) {
             (Some((key, shaders)), Some(artifact), Some(stored)) => {
                 if let Some(program_cache) = &program_cache {
-                    program_cache.add_pending_compiled(key, shaders, &artifact[payload::PREFIX..]);
+                    if program_cache.pending.note(key, shaders) {
+                        // It has what all elements have left.
+                        let bytes = artifact.len() - payload::PREFIX;
+                        own_cache.take().into_iter().for_each(|cache| program_cache.answer.add(cache, bytes));
+                    }
                 } else if passes_null {
                     device.caches.null.pending.note(key, shaders);
                 }

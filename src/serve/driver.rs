@@ -85,7 +85,7 @@ pub unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>) -> Result<Served, Dri
         return Err(DriverMiss::NotThere);
     }
     let in_memory = matches!(program_cache, ProgramCache::Unknown(_)) || driver_object_may_have(request);
-    program_cache.mark_filled_with(device, &pipeline.shaders);
+    program_cache.mark_filled_with(device, &pipeline.key, &pipeline.shaders);
     let from = if in_memory { Found::InMemory } else { Found::OnDisk };
     Ok(Served { answer, origin: Origin::Driver { took, from } })
 }

@@ -12,6 +12,7 @@ use super::request::Request;
 use super::{binary, record};
 use crate::state::device::Device;
 use crate::state::driver_hits::DriverHit;
+use crate::state::private_cache::PrivateCache;
 use crate::state::stored::Stored;
 use vkstash_model::counters::Count;
 use vkstash_model::payload;
@@ -116,14 +117,15 @@ pub enum NotRecorded {
 }
 
 /// Makes the pipeline again through an empty cache, without compiling, and records the cache's data. The artifact is as
-/// unverified as any that was just recorded. `took`: what the program's call took. The pipeline is the caller's.
+/// unverified as any that was just recorded. `took`: what the program's call took. The pipeline and the cache are the
+/// caller's.
 ///
 /// # Safety
 /// The request's create info is valid, and the calling thread may call the driver.
-pub unsafe fn make_again<I: CreateInfo>(
-    request: &Request<'_, I>,
+pub unsafe fn make_again<'a, I: CreateInfo>(
+    request: &Request<'a, I>,
     took: Duration,
-) -> Result<vk::Pipeline, NotRecorded> {
+) -> Result<(vk::Pipeline, PrivateCache<'a>), NotRecorded> {
     let Request { call, pipeline } = request;
     let device = call.device;
     let stored = device.stored().ok_or(NotRecorded::Dropped)?;
@@ -144,16 +146,17 @@ pub unsafe fn make_again<I: CreateInfo>(
         vk::Result::PIPELINE_COMPILE_REQUIRED => return Err(NotRecorded::Refused),
         error => return Err(NotRecorded::Driver(error)),
     }
-    let record = || {
+    let record = |cache: &PrivateCache<'_>| {
         let payload = cache.data_behind(&payload::prefix(took, 0)).map_err(|_| NotRecorded::NoData)?;
         // The program may have had it compiled meanwhile.
         let is_there = stored.device.contains(Kind::Artifact, &pipeline.key);
         let is_kept =
             is_there || stored.device.put(Kind::Artifact, &pipeline.key, payload.into_boxed_slice());
-        is_kept.then_some(answer.pipeline).ok_or(NotRecorded::Dropped)
+        is_kept.then_some(()).ok_or(NotRecorded::Dropped)
     };
     // SAFETY: the pipeline was just made with the call's allocator, and nobody else has had it.
-    record().inspect_err(|_| unsafe { destroy(call, answer.pipeline) })
+    record(&cache).inspect_err(|_| unsafe { destroy(call, answer.pipeline) })?;
+    Ok((answer.pipeline, cache))
 }
 
 /// Destroys a pipeline that a worker has made again.

@@ -41,11 +41,13 @@ pub unsafe fn take<I: CreateInfo>(request: &Request<'_, I>) -> Option<Served> {
         return None;
     }
     let started = Instant::now();
-    let Finished { pipeline: handle, cost, origin, .. } = device.parked.take(
+    let Finished { pipeline: handle, cost, origin, made_with } = device.parked.take(
         &pipeline.key,
         !matches!(call.program_cache, ProgramCache::Null),
         device.counters(),
     )?;
+    // SAFETY: the program is in a call for the device; the cache was the worker's, which is done with it.
+    let made_with = unsafe { device.caches.commands.taken_back(made_with) };
     let mut first = false;
     if let Some(stored) = device.stored() {
         first = match origin {
@@ -58,11 +60,12 @@ pub unsafe fn take<I: CreateInfo>(request: &Request<'_, I>) -> Option<Served> {
         };
     }
     let held = match origin {
-        MadeOf::Artifact { .. } | MadeOf::Found { kept: Some(_) } => {
-            call.program_cache.note_beside(device, &pipeline.key, &pipeline.shaders)
+        MadeOf::Artifact { bytes, .. } | MadeOf::Found { kept: Some(bytes) } => {
+            let (key, shaders) = (&pipeline.key, &pipeline.shaders);
+            call.program_cache.note_beside(device, key, shaders, made_with, bytes as usize)
         }
         MadeOf::Found { kept: None } => {
-            call.program_cache.mark_filled_with(device, &pipeline.shaders);
+            call.program_cache.mark_filled_with(device, &pipeline.key, &pipeline.shaders);
             false
         }
         MadeOf::Compile => call.program_cache.known().is_some_and(|cache| cache.holds(&pipeline.key)),

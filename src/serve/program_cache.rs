@@ -5,6 +5,7 @@ use ash::vk;
 use crate::state::cache_state::{CacheState, InCall};
 use crate::state::device::Device;
 use crate::state::policy::CacheHabit;
+use crate::state::private_cache::PrivateCache;
 use vkstash_model::shader_set::ShaderSet;
 use vkstash_store::format::record::Key;
 
@@ -80,25 +81,34 @@ impl ProgramCache {
         }
     }
 
-    /// The driver gets the cache in a call for a pipeline of these shaders, and may put them into it.
-    pub fn mark_filled_with(&self, device: &Device, shaders: &ShaderSet) {
+    /// The driver gets the cache in a call for this pipeline of these shaders, and may put it into it.
+    pub fn mark_filled_with(&self, device: &Device, key: &Key, shaders: &ShaderSet) {
         match self {
             ProgramCache::Null => device.caches.null.driver_contents.note(shaders),
-            ProgramCache::Known { cache, .. } => cache.mark_filled_with(shaders),
+            ProgramCache::Known { cache, .. } => cache.mark_filled_with(key, shaders),
             ProgramCache::Unknown(_) => {}
         }
     }
 
-    /// A pipeline that has an artifact was made beside it: in a cache that is known the artifact is pending from now
-    /// on. Whether the program may have expected it there before.
-    pub fn note_beside(&self, device: &Device, key: &Key, shaders: &ShaderSet) -> bool {
+    /// A pipeline was made beside it, with `made_with`, or of an artifact in the stash, of so many bytes: in a cache
+    /// that is known it is pending from now on. Whether the program may have expected it there before.
+    pub fn note_beside(
+        &self,
+        device: &Device,
+        key: &Key,
+        shaders: &ShaderSet,
+        made_with: Option<PrivateCache<'_>>,
+        bytes: usize,
+    ) -> bool {
         match self {
             ProgramCache::Known { cache, .. } => {
-                let held = cache.holds(key);
-                if !held {
-                    cache.add_pending(key, shaders);
+                let is_new = !cache.holds(key) && cache.pending.note(key, shaders);
+                match made_with {
+                    _ if !is_new => {}
+                    Some(made_with) => cache.answer.add(made_with, bytes),
+                    None => cache.answer.add_artifact(key, bytes),
                 }
-                held
+                !is_new
             }
             ProgramCache::Null => {
                 device.caches.null.pending.note(key, shaders);

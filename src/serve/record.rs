@@ -12,6 +12,7 @@ use crate::state::device::Device;
 use crate::state::objects::Objects;
 use crate::state::pipeline_class::PipelineClass;
 use crate::state::policy::CacheHabit;
+use crate::state::private_cache::PrivateCache;
 use crate::state::stored::Stored;
 use vkstash_model::counters::Count;
 use vkstash_model::payload::{self, Failure, FoundWith, PREFIX, module_record};
@@ -95,25 +96,28 @@ pub unsafe fn record_as<I: CreateInfo>(request: &Request<'_, I>, name: &Key, pay
     true
 }
 
-/// Queues an artifact and whatever of its recipe the stash does not have yet. `inside`: the driver has put the pipeline
-/// into the program's cache, which was empty.
+/// Queues an artifact and whatever of its recipe the stash does not have yet. `made_with`: the cache of the layer's
+/// that the driver has put the pipeline into. None: it was the program's, which was empty.
 ///
 /// # Safety
 /// The request's create info is valid.
-pub unsafe fn record<I: CreateInfo>(request: &Request<'_, I>, payload: Vec<u8>, inside: bool) {
+pub unsafe fn record<I: CreateInfo>(
+    request: &Request<'_, I>,
+    payload: Vec<u8>,
+    made_with: Option<PrivateCache<'_>>,
+) {
     let Request { call, pipeline } = request;
-    match call.program_cache {
-        ProgramCache::Known { cache, .. } if inside => {
-            cache.note_fresh(&pipeline.key, &pipeline.shaders);
-        }
-        ProgramCache::Known { cache, .. } => {
+    let (key, shaders) = (&pipeline.key, &pipeline.shaders);
+    match (call.program_cache, made_with) {
+        (ProgramCache::Known { cache, .. }, None) => cache.note_fresh(key, shaders),
+        (ProgramCache::Known { cache, .. }, Some(made_with)) => {
             let blob = payload.get(PREFIX..).unwrap_or_default();
-            cache.add_pending_compiled(&pipeline.key, &pipeline.shaders, blob);
+            call.program_cache.note_beside(call.device, key, shaders, Some(made_with), blob.len());
             if call.parsed().feedback.is_some() {
                 cache.pending_blobs.note(blob);
             }
         }
-        ProgramCache::Null | ProgramCache::Unknown(_) => {}
+        (ProgramCache::Null | ProgramCache::Unknown(_), _) => {}
     }
     // SAFETY: the request's create info is valid, and the name is the recipe's own key.
     let queued = unsafe { record_as(request, &pipeline.key, payload) };

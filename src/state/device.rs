@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use ash::vk;
-use rustc_hash::FxBuildHasher;
+use rustc_hash::{FxBuildHasher, FxHashSet};
 
 use super::binaries::Binaries;
 use super::cache_data_probe::CacheDataProbe;
@@ -146,7 +146,7 @@ pub struct CachesOfDevice {
     /// What is known of calls that pass VK_NULL_HANDLE as the cache.
     pub null: NullCache,
     /// Live companions, of the program's caches and of VK_NULL_HANDLE.
-    companions: Mutex<Vec<vk::PipelineCache>>,
+    companions: Mutex<FxHashSet<vk::PipelineCache>>,
     /// Whether the data of the driver's caches holds pipelines.
     pub probe: CacheDataProbe,
     /// The commands that make, read and destroy caches.
@@ -299,30 +299,32 @@ impl Device {
         &self.decided.configuration
     }
 
-    fn companions(&self) -> MutexGuard<'_, Vec<vk::PipelineCache>> {
+    fn companions(&self) -> MutexGuard<'_, FxHashSet<vk::PipelineCache>> {
         lock(&self.caches.companions)
     }
 
     /// A companion was made; it goes with the device at the latest.
     pub fn keep_companion(&self, companion: vk::PipelineCache) {
-        self.companions().push(companion);
+        self.companions().insert(companion);
     }
 
     /// Destroys a companion that no call uses any more.
     pub fn drop_companion(&self, companion: vk::PipelineCache) {
-        self.companions().retain(|kept| *kept != companion);
-        self.destroy_caches(&[companion]);
+        self.companions().remove(&companion);
+        self.destroy_caches([companion]);
     }
 
-    /// Destroys all of them: the program destroys the device, and is in no other call.
-    pub fn drop_companions(&self) {
+    /// Destroys all caches of the layer's: the program destroys the device, and is in no other call. Its own caches it
+    /// may have left alive.
+    pub fn drop_caches(&self) {
         let all = std::mem::take(&mut *self.companions());
-        self.destroy_caches(&all);
+        self.destroy_caches(all);
+        self.caches.of_program.for_each(|cache| cache.answer.close(&self.caches.commands));
     }
 
-    fn destroy_caches(&self, caches: &[vk::PipelineCache]) {
+    fn destroy_caches(&self, caches: impl IntoIterator<Item = vk::PipelineCache>) {
         let Some(destroy) = self.table.destroy_pipeline_cache else { return };
-        for &cache in caches {
+        for cache in caches {
             // SAFETY: a cache of the layer's on this device, created without an allocator, and out of use.
             unsafe { destroy(self.handle, cache, std::ptr::null()) };
         }

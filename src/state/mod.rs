@@ -8,11 +8,10 @@
 //! - [`parked`] pipelines that were finished before the program asks for them; [`plan`] which ones, in which order
 //! - [`objects`] live objects by handle; [`described`] modules, layouts, render passes and samplers, described when
 //!   they were created
-//! - [`cache_state`] what is known of each pipeline cache of the program
+//! - [`cache_state`] what is known of each pipeline cache of the program; [`cache_answer`] what was made beside one
 //! - [`pending`] what was made beside them, or beside VK_NULL_HANDLE; [`blob_digests`] tells which of it is equal
 //! - [`estimates`] what asking the sources of pipelines has brought; [`driver_hits`] pipelines that the driver had,
 //!   which wait to be recorded
-//! - [`budget`] what may be kept for them
 //! - [`binaries`] VK_KHR_pipeline_binary on a live device; [`shader_code`] what its shader objects were made of
 //! - [`private_cache`] pipeline caches of the layer's; [`sized_data`] how drivers are asked for data
 //! - [`deferred`] creation calls that the driver has not finished
@@ -27,7 +26,7 @@
 
 pub mod binaries;
 pub mod blob_digests;
-pub mod budget;
+pub mod cache_answer;
 pub mod cache_data_probe;
 pub mod cache_state;
 pub mod deferred;

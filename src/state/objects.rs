@@ -69,6 +69,11 @@ impl<T: Send + Sync + 'static> Objects<T> {
         insert(self.live.get_or_init(no_objects), handle.as_raw(), Arc::new(object));
     }
 
+    /// Whether one was ever created.
+    pub fn were_created(&self) -> bool {
+        self.live.get().is_some()
+    }
+
     /// An object was destroyed.
     pub fn remove(&self, handle: impl Handle) {
         if let Some(live) = self.live.get().filter(|_| !tls_destroyed()) {
@@ -82,6 +87,12 @@ impl<T: Send + Sync + 'static> Objects<T> {
             return None;
         }
         self.live.get()?.pin().get(&handle.as_raw())?.object.downcast_ref().map(reader)
+    }
+
+    /// Every live object.
+    pub fn for_each(&self, mut reader: impl FnMut(&T)) {
+        let Some(live) = self.live.get().filter(|_| !tls_destroyed()) else { return };
+        live.pin().values().filter_map(|entry| entry.object.downcast_ref()).for_each(&mut reader);
     }
 
     /// Some live object that fits; looks at all of them.

@@ -39,6 +39,8 @@ pub struct Finished {
     pub cost: Duration,
     /// What the pipeline was made of.
     pub origin: MadeOf,
+    /// The cache of the layer's that it was made with, for a call with a cache; or NULL.
+    pub made_with: vk::PipelineCache,
 }
 
 /// What a finished pipeline was made of.
@@ -523,7 +525,7 @@ mod tests {
     fn finished(number: u64) -> Finished {
         let pipeline = vk::Pipeline::from_raw(number);
         let origin = MadeOf::Artifact { bytes: 10, source: Source::Own };
-        Finished { pipeline, cost: Duration::ZERO, origin }
+        Finished { pipeline, cost: Duration::ZERO, origin, made_with: vk::PipelineCache::null() }
     }
 
     fn park(parked: &Parked, key: u8) -> Option<Finished> {

@@ -11,8 +11,8 @@ use std::sync::{Mutex, MutexGuard, OnceLock, RwLock};
 use ash::vk;
 use rustc_hash::{FxBuildHasher, FxHashSet};
 
-use super::budget::Room;
 use vkstash_model::shader_set::ShaderSet;
+use vkstash_store::base::memory::{Budget, Taken, bounded};
 use vkstash_store::base::sort;
 use vkstash_store::base::util::lock;
 use vkstash_store::format::record::Key;
@@ -55,9 +55,12 @@ pub struct Companion {
     pub handle: vk::PipelineCache,
     /// The keys whose artifacts are in it.
     pub keys: FxHashSet<Key>,
-    /// The room that the companion's artifacts take in the budget.
-    pub room: Vec<Room>,
+    /// The room that the companion's artifacts take in [`COMPANIONS`].
+    pub room: Vec<Taken>,
 }
+
+/// What the artifacts in all companions of the process may take.
+pub static COMPANIONS: Budget = Budget::new(bounded(128 << 20, 12 << 20));
 
 impl PendingKeys {
     /// Notes that a pipeline of this key was made beside the cache. Returns whether it is the first one of this key.
@@ -213,12 +216,17 @@ impl KeyTable {
 pub struct DriverContents {
     anything: AtomicBool,
     shaders: Mutex<FxHashSet<u64>>,
+    keys: Mutex<FxHashSet<Key>>,
 }
 
 impl DriverContents {
     /// A cache that is known to be empty, or one that may have anything (`anything`).
     pub fn new(anything: bool) -> DriverContents {
-        DriverContents { anything: AtomicBool::new(anything), shaders: Mutex::default() }
+        DriverContents {
+            anything: AtomicBool::new(anything),
+            shaders: Mutex::default(),
+            keys: Mutex::default(),
+        }
     }
 
     /// A pipeline of these shaders went through the driver's object; of unknown ones: it may have anything.
@@ -236,6 +244,11 @@ impl DriverContents {
         if !self.may_have_anything() {
             met.extend(shaders.numbers());
         }
+    }
+
+    /// The pipeline of this key went through the driver's object. Whether it is the first time.
+    pub fn note_key(&self, key: &Key) -> bool {
+        lock(&self.keys).insert(*key)
     }
 
     /// Whether pipelines of unknown shaders went through the cache.

@@ -68,9 +68,7 @@ impl CacheCommands {
         if let Some(known) = self.empty_size.get() {
             return Some(*known);
         }
-        let empty = self.private(&[])?;
-        // SAFETY: a live cache that only this thread uses.
-        let size = unsafe { self.size(empty.handle) }?;
+        let size = self.private(&[])?.size()?;
         // Not within a lock: the driver may call the program.
         Some(*self.empty_size.get_or_init(|| size))
     }
@@ -139,13 +137,21 @@ impl CacheCommands {
 
     /// vkGetPipelineCacheData for a program, whose memory gets no more than it has room for: of a cache that has more,
     /// the driver writes everything into memory of the layer's, because its data cannot be cut anywhere (contract 4.2).
+    /// `known`: the bytes of the cache's data, where the driver was asked for them before.
     ///
     /// # Safety
     /// The device is alive, and `cache` is a live cache of it that this thread may read now, and to which nobody adds;
     /// `data` is NULL, or valid for writes of `size` bytes.
-    pub unsafe fn copy_out(&self, cache: vk::PipelineCache, size: &mut usize, data: *mut u8) -> vk::Result {
+    pub unsafe fn copy_out(
+        &self,
+        cache: vk::PipelineCache,
+        known: Option<usize>,
+        size: &mut usize,
+        data: *mut u8,
+    ) -> vk::Result {
+        let has_room = data.is_null() || known.is_some_and(|known| known <= *size);
         // SAFETY: as this function.
-        let all = if data.is_null() { None } else { unsafe { self.size(cache) } };
+        let all = if has_room { None } else { unsafe { self.size(cache) } };
         let Some(all) = all.filter(|all| *all > *size) else {
             // SAFETY: as this function: there is room for everything, or the driver does not say what there is.
             return unsafe { self.get(cache, size, data.cast()) };
@@ -206,13 +212,19 @@ impl PrivateCache<'_> {
         self.commands.holds_pipelines(&data[prefix.len()..]).then_some(data).ok_or(NoData::Empty)
     }
 
-    /// Answers as a driver would whose cache this is.
+    /// Bytes of the cache's data. None where the driver does not say.
+    pub fn size(&self) -> Option<usize> {
+        // SAFETY: a live cache that only this thread uses.
+        unsafe { self.commands.size(self.handle) }
+    }
+
+    /// Answers as a driver would whose cache this is. `known`: the bytes of its data, if the driver was asked.
     ///
     /// # Safety
     /// `data` is valid for writes of `size` bytes.
-    pub unsafe fn copy_out(&self, size: &mut usize, data: *mut u8) -> vk::Result {
+    pub unsafe fn copy_out(&self, known: Option<usize>, size: &mut usize, data: *mut u8) -> vk::Result {
         // SAFETY: a live cache that only this thread uses.
-        unsafe { self.commands.copy_out(self.handle, size, data) }
+        unsafe { self.commands.copy_out(self.handle, known, size, data) }
     }
 }
 

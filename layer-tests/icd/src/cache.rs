@@ -47,10 +47,17 @@ impl Cache {
         self.keys().insert(key);
     }
 
-    /// Adds the entries of `other`.
-    pub fn merge(&self, other: &Cache) {
+    /// Adds the entries of `other`, and says how many it has.
+    pub fn merge(&self, other: &Cache) -> usize {
         let keys = other.keys().clone();
+        let count = keys.len();
         self.keys().extend(keys);
+        count
+    }
+
+    /// The number of entries.
+    pub fn entries(&self) -> usize {
+        self.keys().len()
     }
 
     /// Whether a command is using the cache.

@@ -94,6 +94,7 @@ pub unsafe extern "system" fn get_data(
             return vk::Result::ERROR_OUT_OF_HOST_MEMORY;
         };
         let _use = cache.enter(call.command, cache.flags & 1 != 0);
+        call.entries = Some(cache.entries());
         let config = config::current();
         // SAFETY: the program passes a valid pDataSize, and a pData that is NULL or has as many bytes.
         unsafe {
@@ -221,7 +222,8 @@ pub unsafe extern "system" fn merge(
             }
             if let Some(from) = find(call.command, &device, source) {
                 let _use = from.enter(call.command, from.flags & 1 != 0);
-                into.merge(&from);
+                let entries = into.merge(&from);
+                call.entries = Some(call.entries.unwrap_or_default() + entries);
             }
         }
         vk::Result::SUCCESS

@@ -29,6 +29,9 @@ pub struct Call {
     /// Entries that a cache took from its initial data.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub initial_entries: Option<usize>,
+    /// Entries of the sources of a merge, or of the cache whose data is read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub entries: Option<usize>,
     /// sTypes of the create infos' chains, in order.
     pub p_next: Vec<i32>,
     /// sTypes of the stages' chains, in order.

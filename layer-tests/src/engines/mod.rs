@@ -1,4 +1,4 @@
-//! How six engines cache their pipelines, each as a short program with its own habit. In D3D12's words a library is a
+//! How seven engines cache their pipelines, each as a short program with its own habit. In D3D12's words a library is a
 //! VkPipelineCache here, and a cached blob the data of a VkPipelineCache with one pipeline. Comments name the engine's
 //! own function that a function stands for.
 //!
@@ -6,6 +6,7 @@
 
 mod bgfx;
 mod forge;
+mod godot;
 mod gpu;
 mod llgl;
 mod mapped;
@@ -26,13 +27,14 @@ use self::gpu::Gpu;
 /// One engine's habit: creates all pipelines, with its own files in a folder.
 type Habit = fn(&Gpu, &Path);
 
-const HABITS: [(&str, Habit); 8] = [
+const HABITS: [(&str, Habit); 9] = [
     ("microsoft-library", microsoft::library),
     ("microsoft-blobs", microsoft::blobs),
     ("bgfx", bgfx::run),
     ("llgl", llgl::run),
     ("o3de", o3de::run),
     ("the-forge", forge::run),
+    ("godot", godot::run),
     ("wicked", wicked::with_library),
     ("wicked-without-library", wicked::without_library),
 ];

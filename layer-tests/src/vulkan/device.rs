@@ -234,6 +234,30 @@ impl Device {
         unsafe { self.raw.get_pipeline_cache_data(cache) }.unwrap_or_default()
     }
 
+    /// Bytes of a cache's data, as the driver tells them.
+    pub fn cache_size(&self, cache: vk::PipelineCache) -> usize {
+        let mut size = 0;
+        // SAFETY: a live cache; NULL asks for the size.
+        let result = unsafe {
+            let get = self.raw.fp_v1_0().get_pipeline_cache_data;
+            get(self.raw.handle(), cache, &mut size, std::ptr::null_mut())
+        };
+        result.result().expect("a size");
+        size
+    }
+
+    /// Reads a cache's data into this many bytes: the driver's answer, and how many it has written.
+    pub fn cache_data_into(&self, cache: vk::PipelineCache, room: usize) -> (vk::Result, usize) {
+        let mut buffer = vec![0_u8; room];
+        let mut size = room;
+        // SAFETY: a live cache, and a buffer of that size.
+        let result = unsafe {
+            let get = self.raw.fp_v1_0().get_pipeline_cache_data;
+            get(self.raw.handle(), cache, &mut size, buffer.as_mut_ptr().cast())
+        };
+        (result, size)
+    }
+
     /// Destroys a cache.
     pub fn destroy_cache(&self, cache: vk::PipelineCache) {
         // SAFETY: the caller's own cache, which no call uses any more.

@@ -290,7 +290,7 @@ pub unsafe extern "system" fn destroy_device(
             let is_idle = device.parked.has_no_creation();
             device.instance().last_device_was_idle.store(is_idle, Ordering::Relaxed);
             guard(command, || finish::leave(&device), || ());
-            guard(command, || device.drop_companions(), || ());
+            guard(command, || device.drop_caches(), || ());
             guard(command, || device.drop_libraries(), || ());
             let session = device.opened_session().cloned();
             guard(command, || drop(device), || ());

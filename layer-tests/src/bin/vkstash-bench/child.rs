@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use serde::de::DeserializeOwned;
 use vkstash_layer_tests::bench::numbers::median;
 use vkstash_layer_tests::bench::report::{Call, Kind, Report};
 use vkstash_layer_tests::engines;
@@ -177,6 +178,21 @@ impl Runner {
         let [count, again] = [program.count, program.again].map(|number| number.to_string());
         command.arg(engine).arg(folder);
         command.args(["--kind", program.kind.name(), "--count", &count, "--again", &again]);
+        let ended = self.spawn(command, environment)?;
+        if environment.stash.is_some() && ended.runs.is_empty() {
+            return Err(NO_LAYER.into());
+        }
+        Ok(serde_json::from_slice(&ended.output)?)
+    }
+
+    /// Runs this program as a step of its parent, which prints JSON.
+    pub(crate) fn step<T: DeserializeOwned>(
+        &self,
+        environment: &Environment<'_>,
+        arguments: [&str; 3],
+    ) -> Result<T, Failure> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(arguments);
         let ended = self.spawn(command, environment)?;
         if environment.stash.is_some() && ended.runs.is_empty() {
             return Err(NO_LAYER.into());

@@ -1,5 +1,5 @@
-//! `engines`: six engines' habits of caching pipelines, each run beside the same run without the layer, with a verdict
-//! on what the layer adds to a call.
+//! `engines`: seven engines' habits of caching pipelines, each run beside the same run without the layer, with a
+//! verdict on what the layer adds to a call.
 
 use std::fs;
 use std::path::{Path, PathBuf};

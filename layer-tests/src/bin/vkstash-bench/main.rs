@@ -18,6 +18,7 @@ mod environment;
 mod failure;
 mod fast_links;
 mod figures;
+mod growth;
 mod linked;
 mod load;
 mod loaded;
@@ -52,7 +53,7 @@ use vkstash_layer_tests::bench::data::Data;
 
 use crate::child::Runner;
 use crate::failure::Failure;
-use crate::options::{Command, Common, Options, Stress};
+use crate::options::{Command, Common, Growth, Options, Stress};
 use crate::table::Table;
 
 fn main() -> ExitCode {
@@ -90,6 +91,7 @@ fn run(options: &Options) -> Result<(), Failure> {
             write(common, || data)
         }
         Command::Stress(Stress { step: true, .. }) => stress::step(),
+        Command::Growth(Growth { step: Some(count), .. }) => growth::step(*count),
         _ => run_children(options),
     }
 }
@@ -131,6 +133,7 @@ fn run_children(options: &Options) -> Result<(), Failure> {
         Command::Bases(on) => bases::run(&runner, on, rounds(5))?,
         Command::Devices(on) => devices::run(&runner, on, rounds(5))?,
         Command::Stress(on) => stress::run(&runner, on, rounds(1))?,
+        Command::Growth(on) => growth::run(&runner, on, rounds(5))?,
         Command::Widths(on) => widths::run(&runner, on, rounds(5))?,
         Command::States(states) => states::run(&runner, states, common.count, rounds(5))?,
         Command::Modules

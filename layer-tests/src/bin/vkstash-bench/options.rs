@@ -31,9 +31,11 @@ pub(crate) enum Command {
     Demo(OnDriver),
     /// Pipelines of the same shaders that differ in state that drivers leave out of their keys, in each cache habit.
     States(States),
-    /// The habits of six engines, with and without the layer, over a cold and a warm disk cache of the driver. Fails if
-    /// the layer adds more to a call than its budget.
+    /// The habits of seven engines, with and without the layer, over a cold and a warm disk cache of the driver. Fails
+    /// if the layer adds more to a call than its budget.
     Engines(Engines),
+    /// What commands cost while the program's state grows: modules, identifiers, layouts, caches.
+    Growth(Growth),
     /// A user's runs from the first one on, over the driver's warm cache and at default settings, with and without the
     /// layer: in each cache habit, and at each pace of asking.
     Usual(Usual),
@@ -400,6 +402,19 @@ pub(crate) struct FastLinks {
     /// Steps of a computation in each fragment shader.
     #[arg(long, value_name = "N", default_value_t = 200)]
     pub(crate) arithmetic: u32,
+}
+
+/// Options of `growth`.
+#[derive(Args)]
+pub(crate) struct Growth {
+    #[command(flatten)]
+    pub(crate) on: OnDriver,
+    /// Numbers of objects.
+    #[arg(long, value_delimiter = ',', value_name = "N", default_values_t = [1000, 10000])]
+    pub(crate) numbers: Vec<u32>,
+    /// What this process does, as its parent says.
+    #[arg(long, hide = true)]
+    pub(crate) step: Option<u32>,
 }
 
 #[derive(Args)]
