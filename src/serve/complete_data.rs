@@ -55,8 +55,8 @@ enum Holder {
     Whole(usize),
 }
 
-/// Bytes by which the sizes of two caches differ that have the same entries: Mesa aligns the entries, and their order
-/// depends on how they came in. No entry is so small.
+/// Bytes by which the sizes of two caches differ that have the same entries, and those of one before and after its
+/// entries were used: Mesa aligns the entries, whose order depends on how they came in. No entry is so small.
 const PADDING: usize = 64;
 
 /// A cache of the program's whose data is asked for.
@@ -88,7 +88,8 @@ impl<'a> DataQuery<'a> {
         };
         // SAFETY: as this method.
         let Holder::Whole(all) = (unsafe { self.bring_up_to_date(&mut whole, of_program, false) })? else {
-            return Some(cache.answer.tell(bytes, pieces, bytes));
+            // The driver has used some of what the program's file has, and will use the rest.
+            return Some(cache.answer.tell(bytes + PADDING, pieces, bytes));
         };
         let merged = whole.contents.of_program.filter(|merged| cache.has_news_since(merged.news));
         let grown = bytes.saturating_sub(merged.map_or(bytes, |merged| merged.bytes));
@@ -216,24 +217,18 @@ impl<'a> DataQuery<'a> {
         if whole.contents.of_program.is_none() && of_program.bytes > device.caches.commands.empty_size()? {
             merge(whole)?;
         }
-        let adds =
-            |whole: &mut WholeInUse<'a>, merged: DriverSize| whole.bytes() > Some(merged.bytes + PADDING);
         let Some(merged) = whole.contents.of_program else { return whole.bytes().map(Holder::Whole) };
-        // Drivers only add.
-        let has_grown = merged.bytes != of_program.bytes;
-        if !adds(whole, merged) && has_grown {
+        if whole.bytes()? <= merged.bytes + PADDING {
+            // Drivers only add to their object.
             return Some(Holder::Driver);
         }
         // Pipelines that the whole has are not merged once more: that may change the order of the entries, and so the
         // size. An object that has grown in no call was filled by a command that nobody hooks.
         let is_news = cache.has_news_since(merged.news) || merged.fills == of_program.fills;
-        if fully && has_grown && is_news {
+        if fully && merged.bytes != of_program.bytes && is_news {
             merge(whole)?;
         }
-        // Of two that have the same the smaller one, so that the data is no larger than the size that was told.
-        let bytes = whole.bytes()?;
-        let is_same = !adds(whole, whole.contents.of_program?) && bytes > of_program.bytes;
-        Some(if is_same { Holder::Driver } else { Holder::Whole(bytes) })
+        whole.bytes().map(Holder::Whole)
     }
 }
 

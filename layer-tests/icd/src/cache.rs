@@ -1,7 +1,7 @@
 //! Pipeline caches and their blobs.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::config::Config;
@@ -16,13 +16,17 @@ const ENTRY_MAGIC: u32 = 0x4D4C_5056;
 /// Magic, key and length of the code; the checksum follows the code.
 const ENTRY_HEAD: usize = 4 + 32 + 4;
 const MOST_CODE: usize = 1 << 24;
+/// Bytes that a cache's data has more once one of its entries was used (`pads_used`).
+const PADDING: usize = 8;
 
 /// A pipeline cache. An entry's code is computed from its key, so it holds only keys.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Cache {
     /// Creation flags.
     pub flags: u32,
     keys: Mutex<BTreeSet<Digest>>,
+    /// Whether a pipeline was found in it.
+    was_used: AtomicBool,
     users: AtomicUsize,
     writer: AtomicU64,
 }
@@ -30,7 +34,7 @@ pub struct Cache {
 impl Cache {
     /// An empty cache.
     pub fn new(flags: u32) -> Cache {
-        Cache { flags, keys: Mutex::default(), users: AtomicUsize::new(0), writer: AtomicU64::new(0) }
+        Cache { flags, ..Cache::default() }
     }
 
     fn keys(&self) -> MutexGuard<'_, BTreeSet<Digest>> {
@@ -39,7 +43,9 @@ impl Cache {
 
     /// Whether the cache holds the pipeline of `key`.
     pub fn has(&self, key: &Digest) -> bool {
-        self.keys().contains(key)
+        let has = self.keys().contains(key);
+        self.was_used.fetch_or(has, Ordering::SeqCst);
+        has
     }
 
     /// Adds a pipeline.
@@ -138,6 +144,10 @@ impl Cache {
             entries += 1;
         }
         blob[HEADER..HEADER + counts].copy_from_slice(&entries.to_le_bytes()[..counts]);
+        let padded = blob.len() + PADDING;
+        if config.pads_used && self.was_used.load(Ordering::SeqCst) && padded <= limit {
+            blob.resize(padded, 0);
+        }
         blob
     }
 }

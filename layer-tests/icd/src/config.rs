@@ -175,6 +175,8 @@ pub struct Config {
     pub grows_in_use: bool,
     /// Cache data has the number of entries behind its header: that of an empty cache has 36 bytes.
     pub counts_entries: bool,
+    /// Cache data has a few bytes more once a pipeline was found in the cache.
+    pub pads_used: bool,
     /// Creation calls that forbid compiling are answered with VK_PIPELINE_COMPILE_REQUIRED, whatever the driver has.
     pub denies: bool,
     /// A shader object points to the binary that it was made of for as long as it lives.
@@ -253,6 +255,7 @@ impl Default for Config {
             overruns: true,
             grows_in_use: false,
             counts_entries: true,
+            pads_used: false,
             denies: false,
             keeps_shader_code: true,
             claims_bytes: None,
