@@ -4,15 +4,19 @@
 
 use std::time::Duration;
 
-/// Panics where VKSTASH_TEST_PANIC names this place: `PLACE`, or `PLACE:N` for the N-th time that it is reached.
+#[cfg(debug_assertions)]
+use vkstash_store::base::sync::{Mutex, OnceLock};
+
+/// Panics where VKSTASH_TEST_PANIC names this place: `PLACE`, or `PLACE:N` for the N-th time that it is reached. Where
+/// VKSTASH_TEST_HOLDS names it, the thread has a lock from now on.
 #[cfg(debug_assertions)]
 pub fn here(place: &str) {
-    use std::sync::OnceLock;
     use std::sync::atomic::{AtomicU64, Ordering};
 
     static WANTED: OnceLock<Option<(String, u64)>> = OnceLock::new();
     static REACHED: AtomicU64 = AtomicU64::new(0);
 
+    hold(place);
     let wanted = WANTED.get_or_init(|| {
         let text = std::env::var("VKSTASH_TEST_PANIC").ok()?;
         match text.split_once(':') {
@@ -24,6 +28,17 @@ pub fn here(place: &str) {
         wanted == place && REACHED.fetch_add(1, Ordering::Relaxed) + 1 == *number
     }) {
         panic!("on purpose: {place}");
+    }
+}
+
+#[cfg(debug_assertions)]
+fn hold(place: &str) {
+    struct OnPurpose;
+    static LOCK: Mutex<OnPurpose> = Mutex::new(OnPurpose);
+    static WANTED: OnceLock<Option<String>> = OnceLock::new();
+
+    if WANTED.get_or_init(|| std::env::var("VKSTASH_TEST_HOLDS").ok()).as_deref() == Some(place) {
+        std::mem::forget(LOCK.try_lock());
     }
 }
 
@@ -47,8 +62,6 @@ pub fn measured(took: Duration) -> Option<Duration> {
 
 #[cfg(debug_assertions)]
 fn is_unhurried() -> bool {
-    use std::sync::OnceLock;
-
     static IS_UNHURRIED: OnceLock<bool> = OnceLock::new();
 
     *IS_UNHURRIED.get_or_init(|| std::env::var_os("VKSTASH_TEST_UNHURRIED").is_some())
@@ -72,8 +85,6 @@ pub fn measured(took: Duration) -> Option<Duration> {
 /// VKSTASH_TEST_UNHURRIED is set.
 #[cfg(debug_assertions)]
 pub fn is_busy(look: impl FnOnce() -> bool) -> bool {
-    use std::sync::OnceLock;
-
     static WANTED: OnceLock<Option<bool>> = OnceLock::new();
 
     let wanted = *WANTED.get_or_init(|| match std::env::var_os("VKSTASH_TEST_BUSY") {
@@ -105,8 +116,6 @@ pub fn until_memory(usual: Duration) -> Duration {
 
 #[cfg(debug_assertions)]
 fn is_to_be_scarce() -> bool {
-    use std::sync::OnceLock;
-
     static WANTED: OnceLock<bool> = OnceLock::new();
 
     *WANTED.get_or_init(|| std::env::var_os("VKSTASH_TEST_SCARCE").is_some())
@@ -124,4 +133,18 @@ pub fn is_memory_scarce(look: impl FnOnce() -> bool) -> bool {
 #[inline(always)]
 pub fn until_memory(usual: Duration) -> Duration {
     usual
+}
+
+/// Writes the name of what the calling thread has that another one can wait for to memory of `size` bytes, and says how
+/// long it is; 0: there is nothing. The test driver asks in each of its commands, and before callbacks.
+#[cfg(debug_assertions)]
+#[unsafe(no_mangle)]
+pub extern "C" fn vkstash_test_held(in_callback: bool, to: *mut u8, size: usize) -> usize {
+    let name = vkstash_store::base::sync::held(in_callback).unwrap_or_default();
+    let length = name.len().min(size);
+    if length > 0 {
+        // SAFETY: the test driver passes memory of `size` bytes.
+        unsafe { std::ptr::copy_nonoverlapping(name.as_ptr(), to, length) };
+    }
+    length
 }

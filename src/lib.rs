@@ -19,6 +19,7 @@
 //! Below all of them are the crates `vkstash-recipe`, from create infos to recipes and back, `vkstash-model`, what
 //! recipes and reports are, `vkstash-sessions`, shader cache sessions, and `vkstash-store`: the stash on disk, and what
 //! every floor stands on.
+#![cfg_attr(not(test), deny(clippy::disallowed_types))]
 #![allow(non_snake_case, reason = "the library's file name follows the Vulkan loader's conventions")]
 
 mod api;

@@ -2,7 +2,6 @@
 
 use std::fmt::{self, Write as _};
 use std::path::Path;
-use std::sync::Once;
 
 use rustix::fs::OFlags;
 use rustix::io::Errno;
@@ -15,6 +14,7 @@ use crate::config::OfProcess;
 use crate::user_file;
 use vkstash_store::base::descriptor::Descriptor;
 use vkstash_store::base::signals;
+use vkstash_store::base::sync::OnceLock;
 use vkstash_store::base::text::is_printable;
 
 /// Writes events as lines, `vkstash: warn: text`: the reader of a game's output must see where a line comes from. There
@@ -105,8 +105,8 @@ impl Sink {
 /// Sets up logging, once in the life of the library, before the first line: most programs that load the layer
 /// never need one. The subscriber is this library's own: it does not touch what the program or other layers log with.
 pub fn init() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
+    static ONCE: OnceLock<()> = OnceLock::new();
+    ONCE.get_or_init(|| {
         let OfProcess { log, log_file, .. } = OfProcess::get();
         let (level, unknown) = match log.as_deref() {
             Some("off") => (LevelFilter::OFF, None),

@@ -6,12 +6,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
-use std::sync::{Mutex, OnceLock};
 
 use crate::live;
 use vkstash_model::counters::{BypassReason, Count};
 use vkstash_store::base::sharded::Sharded;
-use vkstash_store::base::util::lock;
+use vkstash_store::base::sync::{Mutex, OnceLock};
 use vkstash_store::reports::model::BypassReport;
 
 const WIDTH: usize = Count::ALL.len();
@@ -85,7 +84,7 @@ impl Counters {
     /// structure is to blame). Says whether this is the first of its kind in this process.
     pub fn bypass(&self, reason: BypassReason, s_type: i32) -> bool {
         let first = {
-            let mut map = lock(&self.bypassed);
+            let mut map = self.bypassed.lock();
             let seen = map.entry((reason, s_type)).or_default();
             *seen += 1;
             *seen == 1
@@ -108,7 +107,7 @@ impl Counters {
 
     /// The bypassed pipelines by reason and structure.
     pub fn bypasses(&self) -> Vec<BypassReport> {
-        let map = lock(&self.bypassed);
+        let map = self.bypassed.lock();
         map.iter()
             .map(|(&(reason, s_type), &count)| BypassReport {
                 reason: reason.name().to_owned(),

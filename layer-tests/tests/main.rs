@@ -11,6 +11,7 @@ mod background_modes;
 mod bases;
 mod bypass;
 mod caches;
+mod callbacks;
 mod cancelled;
 mod claims;
 mod classes;

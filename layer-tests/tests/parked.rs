@@ -265,7 +265,7 @@ fn no_thread_of_the_layer_has_another_priority_than_the_program() {
 #[test]
 fn messengers_of_the_program_hear_nothing_of_workers() {
     scenario(&[("work", work::step), ("late", late)], |scenario| {
-        for driver in [Driver::Test(json!({ "messages": true })), Driver::Radv] {
+        for driver in [Driver::Test(json!({ "messages": "making" })), Driver::Radv] {
             let Some(env) = scenario.on(driver.clone()) else { continue };
             let folder = scenario.folder().join(format!("stash of {}", env.driver().name()));
             let env = env.stash(folder);
@@ -328,7 +328,7 @@ fn reported(input: &Value) -> Value {
 #[test]
 fn report_callbacks_hear_nothing_of_workers_and_all_of_the_program() {
     scenario(&[("work", work::step), ("reported", reported)], |scenario| {
-        let env = scenario.on(Driver::Test(json!({ "messages": true }))).unwrap();
+        let env = scenario.on(Driver::Test(json!({ "messages": "making" }))).unwrap();
         let work = Work { count: COUNT as u32, ..Work::default() };
         (0..2).for_each(|_| _ = scenario.run_ok::<Done>("work", &env, &work));
         let (env, trace) = traced(scenario, &with_parking(&env));

@@ -1,11 +1,10 @@
 //! The live sessions, by number. A program holds numbers, so that a wild or an old handle is noticed.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock};
 
 use arc_swap::ArcSwapOption;
 use vkstash_sessions::session::Session;
-use vkstash_store::base::util::lock;
+use vkstash_store::base::sync::{Mutex, OnceLock};
 use vkstash_store::forks::PerProcess;
 
 use super::types::VkstashResult;
@@ -72,7 +71,7 @@ impl Live {
 
     /// Takes a free place. None: there are too many sessions.
     fn take(&self) -> Option<(usize, &ArcSwapOption<Entry>)> {
-        let mut free = lock(&self.free);
+        let mut free = self.free.lock();
         let place = free.0.pop().unwrap_or_else(|| {
             free.1 += 1;
             free.1 - 1
@@ -134,7 +133,7 @@ pub(super) fn remove(handle: u64) -> VkstashResult {
     }
     entry.session.destroy();
     let place = (handle >> MARK_BITS) as usize & ((1 << PLACE_BITS) - 1);
-    lock(&live.free).0.push(place);
+    live.free.lock().0.push(place);
     VkstashResult::VKSTASH_SUCCESS
 }
 

@@ -2,8 +2,8 @@
 //!
 //! A worker does so, one after the other, while the program creates no pipelines. docs/background.md says when.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use ash::vk;
@@ -24,6 +24,7 @@ use crate::state::driver_hits::DriverHit;
 use vkstash_model::counters::Count;
 use vkstash_model::live::Activity;
 use vkstash_recipe::rebuild::RebuildError;
+use vkstash_store::base::sync::OnceLock;
 use vkstash_store::part::admission::Admission;
 
 /// How long the program must have created no pipelines. Loading comes first: a driver may serialise its calls, and

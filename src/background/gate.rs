@@ -7,15 +7,15 @@
 //! worker should not begin a call while the program waits for one, because drivers serialise them.
 
 use std::cell::{Cell, OnceCell, RefCell};
-use std::marker::PhantomData;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use crate::faults;
 use crate::live;
 use crate::state::device::Device;
 use vkstash_store::base::signals;
+use vkstash_store::base::sync::{HeldInDriver, Listed, OnceLock};
 use vkstash_store::forks::PerProcess;
 
 /// How long a worker waits in a row for the program's calls. Threads that always have one under way do not starve it.
@@ -167,8 +167,7 @@ pub enum Manners {
 pub struct InDriver {
     gate: Arc<Gate>,
     stop: Arc<Stop>,
-    /// The guard belongs to the thread that entered the driver, so it is not Send.
-    _thread: PhantomData<*const ()>,
+    _held: HeldInDriver,
 }
 
 /// Held by a worker around every call that it makes to the driver of a device.
@@ -249,7 +248,7 @@ pub fn program_call() -> ProgramCall<'static> {
 /// any other on the same instance, which may be a worker's, or that a driver takes badly beside others. A worker that
 /// does not come back in time is not waited for again, and makes nothing more on its device.
 pub fn without_workers<R>(call: impl FnOnce() -> R) -> R {
-    struct Closed<'a>(&'a Gate);
+    struct Closed<'a>(&'a Gate, #[allow(dead_code, reason = "noted while it lives")] HeldInDriver);
     impl Drop for Closed<'_> {
         fn drop(&mut self) {
             self.0.open();
@@ -259,7 +258,7 @@ pub fn without_workers<R>(call: impl FnOnce() -> R) -> R {
     // A thread that is cancelled in the driver would leave the gate closed.
     let _uncancelled = signals::Uncancelled::begin();
     gate.close_for_call(faults::time_limit(CALL_LIMIT));
-    let _closed = Closed(gate);
+    let _closed = Closed(gate, Listed::ClosedGate.hold());
     call()
 }
 
@@ -310,7 +309,9 @@ impl Gate {
             if !is_closed() && goes_first && (is_inside || self.take_place()) {
                 stop.inside.fetch_add(1, Ordering::SeqCst);
                 INSIDE.set(INSIDE.get() + 1);
-                let entered = InDriver { gate: self.clone(), stop: stop.clone(), _thread: PhantomData };
+                let (gate, of_task) = (self.clone(), stop.clone());
+                let _held = Listed::Worker.hold();
+                let entered = InDriver { gate, stop: of_task, _held };
                 // Either this thread sees that the gate was closed meanwhile, or that it is to stop, or the
                 // thread that closed the gate sees this thread inside.
                 if !is_closed() && !stop.is_asked() && !self.ending.load(Ordering::SeqCst) {

@@ -2,7 +2,6 @@
 
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::sync::Mutex;
 
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 
@@ -10,7 +9,7 @@ use super::pool::{self, Event as Signal, Pool};
 use crate::config::{Config, OfProcess};
 use vkstash_store::base::descriptor::Descriptor;
 use vkstash_store::base::signals;
-use vkstash_store::base::util::lock;
+use vkstash_store::base::sync::Mutex;
 use vkstash_store::forks::PerProcess;
 use vkstash_store::settings;
 pub use vkstash_store::settings::BackgroundMode as Mode;
@@ -123,7 +122,7 @@ pub(super) fn set_in(
     if let Some(what) = restricted.filter(|_| !is_developer_mode()) {
         return Err(ModeError::DeveloperModeNeeded(what));
     }
-    let turn = lock(TURN.get());
+    let turn = TURN.get().lock();
     // Tasks that the commit causes are accepted also if the new mode forbids them.
     pool.set_mode(mode, commits);
     let producers = pool.producers();

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::ptr;
-use std::sync::Mutex;
 
 use ash::vk;
 use rustc_hash::FxBuildHasher;
@@ -15,7 +14,7 @@ use vkstash_recipe::capture::render_pass::uses;
 use vkstash_recipe::capture::{LibraryTraits, SubpassUse};
 use vkstash_recipe::rebuild::render_pass::{Form, render_pass};
 use vkstash_recipe::rebuild::{self, Limits, RebuildError, Rebuilt, Source, objects, shaders};
-use vkstash_store::base::util::lock;
+use vkstash_store::base::sync::{Mutex, MutexGuard};
 use vkstash_store::format::record::{Key, Kind};
 
 /// What of a device decides how recipes are made into calls again.
@@ -61,6 +60,7 @@ pub struct OwnObjects {
     device: vk::Device,
     table: DeviceTable,
     traits: DeviceTraits,
+    /// Not locked while the driver makes one: of two threads that make the same object, one destroys its own again.
     made: Mutex<KnownObjects>,
 }
 
@@ -176,7 +176,7 @@ impl OwnObjects {
     ) -> Result<ShaderParts, ObjectError> {
         let mut buffer = Vec::new();
         // SAFETY: the device is alive (the caller's # Safety section).
-        let layout = unsafe { self.rebuilt_layout(&mut self.made(), &shaders.layout, read, &mut buffer) }?;
+        let layout = unsafe { self.rebuilt_layout(&shaders.layout, read, &mut buffer) }?;
         let mut parts = ShaderParts { digest: shaders.layout, layout, codes: Vec::new() };
         for stage in &shaders.stages {
             let Code::Module(identity) = &stage.code else { continue };
@@ -193,7 +193,6 @@ impl OwnObjects {
     /// The device is alive.
     unsafe fn rebuilt_layout(
         &self,
-        known: &mut KnownObjects,
         digest: &Key,
         read: ReadRecord<'_>,
         buffer: &mut Vec<u8>,
@@ -208,7 +207,7 @@ impl OwnObjects {
         let mut failed = None;
         let set = |set: &SetLayout| {
             // SAFETY: the device is alive while this layout is made (the caller's # Safety section).
-            let made = unsafe { self.set_layout(known, set) };
+            let made = unsafe { self.set_layout(set) };
             made.map_err(|error| failed = Some(error)).ok()
         };
         let rebuilt = objects::pipeline_layout(&described, self.traits.limits, set);
@@ -228,32 +227,55 @@ impl OwnObjects {
         // SAFETY: the device is alive, no live pipeline needs these objects, and `made` has each of them
         // once. Each was created on this device without an allocator.
         unsafe {
-            for (layout, _) in made.layouts.into_values() {
-                if let Some(destroy) = self.table.destroy_pipeline_layout {
-                    destroy(self.device, layout, ptr::null());
-                }
-            }
-            for set in made.sets.into_values() {
-                if let Some(destroy) = self.table.destroy_descriptor_set_layout {
-                    destroy(self.device, set, ptr::null());
-                }
-            }
-            for (sampler, conversion) in made.samplers.into_values() {
-                if let Some(destroy) = self.table.destroy_sampler {
-                    destroy(self.device, sampler, ptr::null());
-                }
-                self.destroy_conversion(conversion);
-            }
-            for (pass, _) in made.passes.into_values() {
-                if let Some(destroy) = self.table.destroy_render_pass {
-                    destroy(self.device, pass, ptr::null());
-                }
-            }
+            made.layouts.into_values().for_each(|(layout, _)| self.destroy_layout(layout));
+            made.sets.into_values().for_each(|set| self.destroy_set_layout(set));
+            made.samplers.into_values().for_each(|made| self.destroy_sampler(made));
+            made.passes.into_values().for_each(|(pass, _)| self.destroy_pass(pass));
         }
     }
 
-    fn made(&self) -> std::sync::MutexGuard<'_, KnownObjects> {
-        lock(&self.made)
+    /// # Safety
+    /// The device is alive; the layout was made on it without an allocator, and is not used any more.
+    unsafe fn destroy_layout(&self, layout: vk::PipelineLayout) {
+        if let Some(destroy) = self.table.destroy_pipeline_layout {
+            // SAFETY: as this method.
+            unsafe { destroy(self.device, layout, ptr::null()) };
+        }
+    }
+
+    /// # Safety
+    /// The device is alive; the layout was made on it without an allocator, and is not used any more.
+    unsafe fn destroy_set_layout(&self, set: vk::DescriptorSetLayout) {
+        if let Some(destroy) = self.table.destroy_descriptor_set_layout {
+            // SAFETY: as this method.
+            unsafe { destroy(self.device, set, ptr::null()) };
+        }
+    }
+
+    /// # Safety
+    /// The device is alive; the sampler, and its conversion where it has one, were made on it without an allocator, and
+    /// are not used any more.
+    unsafe fn destroy_sampler(&self, (sampler, conversion): (vk::Sampler, vk::SamplerYcbcrConversion)) {
+        // SAFETY: as this method.
+        unsafe {
+            if let Some(destroy) = self.table.destroy_sampler {
+                destroy(self.device, sampler, ptr::null());
+            }
+            self.destroy_conversion(conversion);
+        }
+    }
+
+    /// # Safety
+    /// The device is alive; the render pass was made on it without an allocator, and is not used any more.
+    unsafe fn destroy_pass(&self, pass: vk::RenderPass) {
+        if let Some(destroy) = self.table.destroy_render_pass {
+            // SAFETY: as this method.
+            unsafe { destroy(self.device, pass, ptr::null()) };
+        }
+    }
+
+    fn made(&self) -> MutexGuard<'_, KnownObjects> {
+        self.made.lock()
     }
 
     /// # Safety
@@ -283,12 +305,11 @@ impl OwnObjects {
         read: ReadRecord<'_>,
         buffer: &mut Vec<u8>,
     ) -> Result<(vk::PipelineLayout, bool), ObjectError> {
-        let mut known = self.made();
-        if let Some(layout) = known.layouts.get(digest) {
+        if let Some(layout) = self.made().layouts.get(digest) {
             return Ok(*layout);
         }
         // SAFETY: the device is alive (the caller's # Safety section).
-        let rebuilt = unsafe { self.rebuilt_layout(&mut known, digest, read, buffer) }?;
+        let rebuilt = unsafe { self.rebuilt_layout(digest, read, buffer) }?;
         let create = command(self.table.create_pipeline_layout, "layout")?;
         let mut layout = vk::PipelineLayout::null();
         // SAFETY: the device is alive; the create info is rebuilt of a program's, and its set layouts are of
@@ -297,25 +318,25 @@ impl OwnObjects {
         succeeded(result, "layout")?;
         let flags = rebuilt.info().flags;
         let made = (layout, flags.contains(vk::PipelineLayoutCreateFlags::INDEPENDENT_SETS_EXT));
-        known.layouts.insert(*digest, made);
-        Ok(made)
+        let known = *self.made().layouts.entry(*digest).or_insert(made);
+        if known.0 != layout {
+            // SAFETY: the device is alive; `layout` was just made, and nothing was made with it.
+            unsafe { self.destroy_layout(layout) };
+        }
+        Ok(known)
     }
 
     /// # Safety
     /// The device is alive.
-    unsafe fn set_layout(
-        &self,
-        known: &mut KnownObjects,
-        described: &SetLayout,
-    ) -> Result<vk::DescriptorSetLayout, ObjectError> {
+    unsafe fn set_layout(&self, described: &SetLayout) -> Result<vk::DescriptorSetLayout, ObjectError> {
         let encoding = encoding(described)?;
-        if let Some(set) = known.sets.get(&encoding) {
+        if let Some(set) = self.made().sets.get(&encoding) {
             return Ok(*set);
         }
         let mut failed = None;
         let sampler = |sampler: &Sampler| {
             // SAFETY: the device is alive while this set layout is made (the caller's # Safety section).
-            let made = unsafe { self.sampler(known, sampler) };
+            let made = unsafe { self.sampler(sampler) };
             made.map_err(|error| failed = Some(error)).ok()
         };
         let rebuilt = objects::set_layout(described, sampler);
@@ -328,19 +349,19 @@ impl OwnObjects {
         // SAFETY: the device is alive; the create info is rebuilt of a program's, and its samplers are of this device.
         let result = unsafe { create(self.device, rebuilt.info(), ptr::null(), &mut set) };
         succeeded(result, "set layout")?;
-        known.sets.insert(encoding, set);
-        Ok(set)
+        let known = *self.made().sets.entry(encoding).or_insert(set);
+        if known != set {
+            // SAFETY: the device is alive; `set` was just made, and nothing was made with it.
+            unsafe { self.destroy_set_layout(set) };
+        }
+        Ok(known)
     }
 
     /// # Safety
     /// The device is alive.
-    unsafe fn sampler(
-        &self,
-        known: &mut KnownObjects,
-        described: &Sampler,
-    ) -> Result<vk::Sampler, ObjectError> {
+    unsafe fn sampler(&self, described: &Sampler) -> Result<vk::Sampler, ObjectError> {
         let encoding = encoding(described)?;
-        if let Some((sampler, _)) = known.samplers.get(&encoding) {
+        if let Some((sampler, _)) = self.made().samplers.get(&encoding) {
             return Ok(*sampler);
         }
         let mut conversion = vk::SamplerYcbcrConversion::null();
@@ -354,8 +375,13 @@ impl OwnObjects {
         // SAFETY: the device is alive; `conversion` is NULL or was just made on it, of what `described` has.
         match unsafe { self.sampler_with(described, conversion) } {
             Ok(sampler) => {
-                known.samplers.insert(encoding, (sampler, conversion));
-                Ok(sampler)
+                let made = (sampler, conversion);
+                let known = *self.made().samplers.entry(encoding).or_insert(made);
+                if known != made {
+                    // SAFETY: the device is alive; both were just made, and nothing was made with the sampler.
+                    unsafe { self.destroy_sampler(made) };
+                }
+                Ok(known.0)
             }
             Err(error) => {
                 // SAFETY: the device is alive; `conversion` was just made without an allocator, and no
@@ -399,8 +425,7 @@ impl OwnObjects {
         read: ReadRecord<'_>,
         buffer: &mut Vec<u8>,
     ) -> Result<(vk::RenderPass, Vec<SubpassUse>), ObjectError> {
-        let mut known = self.made();
-        if let Some((pass, uses)) = known.passes.get(digest) {
+        if let Some((pass, uses)) = self.made().passes.get(digest) {
             return Ok((*pass, uses.clone()));
         }
         checked(Kind::RenderPass, digest, read, buffer)?;
@@ -421,8 +446,12 @@ impl OwnObjects {
             }
         };
         succeeded(result, "render pass")?;
-        known.passes.insert(*digest, (pass, uses.clone()));
-        Ok((pass, uses))
+        let known = self.made().passes.entry(*digest).or_insert((pass, uses)).clone();
+        if known.0 != pass {
+            // SAFETY: the device is alive; `pass` was just made, and nothing was made with it.
+            unsafe { self.destroy_pass(pass) };
+        }
+        Ok(known)
     }
 }
 

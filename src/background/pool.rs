@@ -4,8 +4,8 @@
 //! and what happens in vkDestroyDevice, in forked children and at the end of the process.
 
 use std::cell::Cell;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -19,8 +19,8 @@ use crate::guard::{contained, guard};
 use crate::log;
 use crate::trace::spans;
 use vkstash_model::variables::Background;
+use vkstash_store::base::sync::{Condvar, Mutex, MutexGuard};
 use vkstash_store::base::thread::{self, Stack};
-use vkstash_store::base::util::lock;
 use vkstash_store::forks::PerProcess;
 use vkstash_store::settings::BackgroundMode;
 
@@ -299,8 +299,7 @@ impl Pool {
                 tracing::warn!("a background task does not end; its device is not destroyed");
                 return false;
             }
-            let waited = shared.done.wait_timeout(state, LOOKS_EVERY);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            state = shared.done.wait_timeout(state, LOOKS_EVERY);
         }
         if !state.queue.has_owners() {
             shared.dismiss(&mut state);
@@ -384,7 +383,7 @@ impl Pool {
             let unfinished = shared.state.try_lock().map(|state| state.queue.unfinished_or_later());
             // Without the lock a worker that is about to wait may miss it, until the next time.
             shared.work.notify_all();
-            unfinished.is_ok_and(|unfinished| unfinished <= own)
+            unfinished.is_some_and(|unfinished| unfinished <= own)
         };
         wait_until(CANCEL_LIMIT, finished);
     }
@@ -407,15 +406,14 @@ impl Shared {
     /// None: the process ends, and another thread holds the lock, perhaps for ever.
     fn lock(&self) -> Option<MutexGuard<'_, State>> {
         if !self.gate.is_ending() {
-            return Some(lock(&self.state));
+            return Some(self.state.lock());
         }
         let began = Instant::now();
         loop {
             match self.state.try_lock() {
-                Ok(state) => return Some(state),
-                Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
-                Err(TryLockError::WouldBlock) if began.elapsed() > CANCEL_LIMIT => return None,
-                Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_micros(100)),
+                Some(state) => return Some(state),
+                None if began.elapsed() > CANCEL_LIMIT => return None,
+                None => std::thread::sleep(Duration::from_micros(100)),
             }
         }
     }
@@ -541,11 +539,11 @@ impl Shared {
         }
         let idle = self.times.idle;
         let limit = due.map_or(idle, |due| due.saturating_duration_since(Instant::now()).min(idle));
-        let waited = self.work.wait_timeout(state, limit);
-        let (mut state, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+        let began = Instant::now();
+        let mut state = self.work.wait_timeout(state, limit);
         state.set_idle(number, false);
         // The last worker stays for what is received later.
-        let was_idle = timeout.timed_out() && limit == idle && state.queue.queued() == 0;
+        let was_idle = began.elapsed() >= limit && limit == idle && state.queue.queued() == 0;
         if was_idle && !(state.is_last(number) && state.queue.next_due().is_some()) {
             self.remove(&mut state, number);
             return None;

@@ -1,7 +1,7 @@
 //! The background work of each device: what its tasks use of the device, and how it ends with the device or its
 //! instance.
 
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Weak};
 
 use ash::vk;
 
@@ -10,7 +10,7 @@ use super::pool::{self, Owner, Producer};
 use crate::state::device::{Device, IdentifierMode};
 use vkstash_model::counters::Count;
 use vkstash_recipe::rebuild::Limits;
-use vkstash_store::base::util::lock;
+use vkstash_store::base::sync::{Mutex, MutexGuard};
 use vkstash_store::forks::PerProcess;
 use vkstash_store::settings::BackgroundMode;
 
@@ -63,7 +63,7 @@ type Works = Mutex<Vec<Arc<dyn Work>>>;
 static WORKS: PerProcess<Works> = PerProcess::empty();
 
 fn works() -> MutexGuard<'static, Vec<Arc<dyn Work>>> {
-    lock(WORKS.get())
+    WORKS.get().lock()
 }
 
 /// Tasks of this work may be queued from now on, until [`leave`] or [`leave_instance`].
@@ -76,7 +76,7 @@ pub(super) fn enter<W: Work>(work: &Arc<W>) {
 /// a worker may still be in the driver.
 pub fn leave_instance(instance: vk::Instance) -> bool {
     let Some(works) = WORKS.known() else { return true };
-    let works = lock(works);
+    let works = works.lock();
     let of_instance = works.iter().filter(|work| work.context().instance == instance);
     let owners: Vec<Owner> = of_instance.map(|work| work.context().owner).collect();
     drop(works);
@@ -93,7 +93,7 @@ pub fn leave_instance(instance: vk::Instance) -> bool {
 pub unsafe fn leave(device: &Device) -> bool {
     let Some(works) = WORKS.known() else { return true };
     let is_of_device = |work: &Arc<dyn Work>| std::ptr::eq(work.context().device.as_ptr(), device);
-    let mut works = lock(works);
+    let mut works = works.lock();
     let (of_device, others) = works.drain(..).partition(is_of_device);
     *works = others;
     drop(works);

@@ -7,7 +7,7 @@ use ash::vk;
 
 use crate::guard::guard;
 use crate::hooks::inert::pass;
-use crate::serve::{companion, complete_data};
+use crate::serve::complete_data;
 use crate::state::cache_state::CacheState;
 use crate::state::live_devices;
 use crate::state::private_cache::HEADER_SIZE;
@@ -65,7 +65,7 @@ pub unsafe extern "system" fn destroy(
     };
     let forget = || {
         if let Some(known) = device.caches.of_program.get(cache) {
-            companion::close(&device, &known.pending);
+            known.pending.companion.close();
             known.answer.close(&device.caches.commands);
         }
         device.caches.of_program.remove(cache);

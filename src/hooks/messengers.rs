@@ -5,14 +5,14 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{c_char, c_void};
-use std::sync::Mutex;
 
 use ash::vk;
 
 use crate::background::gate;
 use crate::guard::guard;
 use crate::state::instance;
-use vkstash_store::base::util::lock;
+use vkstash_store::base::sync::Mutex;
+use vkstash_store::forks::PerProcess;
 
 /// A callback of the program's and what it wants to be called with, both as numbers.
 struct ProgramCallback {
@@ -21,12 +21,14 @@ struct ProgramCallback {
 }
 
 /// Each once, until the process ends: a driver may call it while another thread destroys its messenger, which is
-/// forbidden, and goes well without the layer.
-static KEPT: Mutex<BTreeMap<(usize, usize), Box<ProgramCallback>>> = Mutex::new(BTreeMap::new());
+/// forbidden, and goes well without the layer. Those of its parent a forked child has beside these.
+static KEPT: PerProcess<Mutex<Kept>> = PerProcess::empty();
+
+type Kept = BTreeMap<(usize, usize), Box<ProgramCallback>>;
 
 fn keep(function: usize, data: *mut c_void) -> *mut c_void {
     let data = data.expose_provenance();
-    let mut all = lock(&KEPT);
+    let mut all = KEPT.get().lock();
     let kept = all.entry((function, data)).or_insert_with(|| Box::new(ProgramCallback { function, data }));
     std::ptr::from_ref::<ProgramCallback>(kept).cast_mut().cast()
 }

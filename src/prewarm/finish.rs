@@ -2,7 +2,7 @@
 //! recorded after its end by the tool, at the lowest priority (docs/prewarm.md).
 
 use std::sync::mpsc::sync_channel;
-use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use super::tool::{self, Environment, Errand, NotStarted, When};
@@ -10,6 +10,7 @@ use crate::faults;
 use crate::guard::contained;
 use crate::state::device::Device;
 use crate::state::fast_links::FastLinks;
+use vkstash_store::base::sync::{Mutex, MutexGuard, OnceLock};
 use vkstash_store::base::thread::{self, Stack};
 use vkstash_store::forks::PerProcess;
 use vkstash_store::settings::BackgroundMode;
@@ -36,7 +37,7 @@ struct Devices {
 static DEVICES: PerProcess<Mutex<Devices>> = PerProcess::empty();
 
 fn devices() -> MutexGuard<'static, Devices> {
-    DEVICES.get().lock().unwrap_or_else(PoisonError::into_inner)
+    DEVICES.get().lock()
 }
 
 /// A device was created: once it is destroyed, or the process exits, what has not been recorded is left to the tool.
@@ -50,9 +51,9 @@ pub fn follow(device: &Arc<Device>) {
     devices.alive.retain(|followed| followed.device.strong_count() > 0);
     devices.alive.push(Followed { device: Arc::downgrade(device), environment });
     drop(devices);
-    static AT_EXIT: Once = Once::new();
+    static AT_EXIT: OnceLock<()> = OnceLock::new();
     // SAFETY: the handler is a function of a library that is never unloaded (linked with -z nodelete).
-    AT_EXIT.call_once(|| unsafe {
+    AT_EXIT.get_or_init(|| unsafe {
         libc::atexit(at_exit);
     });
 }
@@ -77,7 +78,7 @@ extern "C" fn at_exit() {
     contained("the start of the tool", || {
         // A forked child runs its parent's handlers, and has no devices unless it created some itself. A thread that
         // holds the lock now will not come back to release it.
-        let Some(Ok(mut devices)) = DEVICES.known().map(Mutex::try_lock) else { return };
+        let Some(mut devices) = DEVICES.known().and_then(Mutex::try_lock) else { return };
         let left = std::mem::take(&mut devices.alive);
         let room = MOST.saturating_sub(devices.started);
         drop(devices);

@@ -1,11 +1,11 @@
 //! After a driver update: has the tool compile what programs used, while this one runs (docs/prewarm.md).
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::tool::{self, Errand, NotStarted, When};
 use crate::background::processors;
 use crate::state::device::Device;
+use vkstash_store::base::sync::{Mutex, MutexGuard};
 use vkstash_store::base::thread::{self, Stack};
 use vkstash_store::forks::PerProcess;
 use vkstash_store::format::device::DeviceHeader;
@@ -37,7 +37,7 @@ struct Looks {
 static LOOKS: PerProcess<Mutex<Looks>> = PerProcess::empty();
 
 fn looks() -> MutexGuard<'static, Looks> {
-    LOOKS.get().lock().unwrap_or_else(PoisonError::into_inner)
+    LOOKS.get().lock()
 }
 
 /// Looks, on a thread of its own, whether the stash has pipelines of another version of this device's driver, and

@@ -5,12 +5,9 @@
 //! once and hits its cache 199 times; if the first one was served, the other 199 would be compiled, each for itself.
 //! So before a compile the artifacts of the same shaders are put into the companion, and it is asked too. A run in
 //! which every pipeline is served never makes one.
-
-use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use ash::vk;
-use rustc_hash::FxHashSet;
 
 use super::call::Call;
 use super::create_info::CreateInfo;
@@ -21,7 +18,7 @@ use super::request::Request;
 use super::{complete_data, feedback};
 use crate::faults;
 use crate::state::device::Device;
-use crate::state::pending::{COMPANIONS, Companion, CompanionGap, PendingKeys};
+use crate::state::pending::{CompanionGap, PendingKeys};
 use vkstash_model::shader_set::ShaderSet;
 
 /// Filling the companion must cost less than the compile that it may spare; what is left over is put in by the next
@@ -45,7 +42,7 @@ pub(super) unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>) -> Option<Serv
     if !call.parsed().fails_on_compile_required() && !estimate.is_worth_asking() {
         return None;
     }
-    if lacking {
+    if lacking || pending.companion.is_in_use() {
         fill(device, pending, shaders);
     }
     let mut offered = Offer::new(device);
@@ -80,16 +77,15 @@ fn pending_keys<'a, I>(call: &Call<'a, I>) -> Option<&'a PendingKeys> {
 /// The copy and the call's own create info are valid.
 unsafe fn put_question<I: CreateInfo>(call: &Call<'_, I>, info: &I, pending: &PendingKeys) -> Option<Served> {
     let started = Instant::now();
-    let answer = {
-        let companion = pending.companion.read().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: `info` is a valid copy; the lock keeps the companion alive and unchanged, and calls may
-        // share it, because it was made without EXTERNALLY_SYNCHRONIZED (contract 4.4).
-        unsafe { call.create_with(companion.as_ref()?.handle, info) }
-    };
+    let companion = pending.companion.current()?;
+    // SAFETY: `info` is a valid copy; the generation lives as long as this thread has it, nobody merges into it, and
+    // calls may share it, because it was made without EXTERNALLY_SYNCHRONIZED (contract 4.4).
+    let answer = unsafe { call.create_with(companion.handle(), info) };
     let took = started.elapsed();
     if answer.result != vk::Result::SUCCESS {
         return None;
     }
+    companion.note_answer();
     match call.program_cache {
         // The driver may have found it on disk, and put it into the companion.
         ProgramCache::Known { cache, .. } => cache.answer.note_companion_answer(),
@@ -101,43 +97,25 @@ unsafe fn put_question<I: CreateInfo>(call: &Call<'_, I>, info: &I, pending: &Pe
     Some(Served { answer, origin: Origin::Driver { took, from: Found::InCompanion } })
 }
 
-/// Puts the artifacts that may fit pipelines of these shaders into the companion.
+/// Puts the artifacts that may fit pipelines of these shaders into the companion, or has another thread do that.
 fn fill(device: &Device, pending: &PendingKeys, shaders: &ShaderSet) {
-    let mut companion = pending.companion.write().unwrap_or_else(PoisonError::into_inner);
-    if companion.is_none() {
-        let Some(made) = device.caches.commands.for_threads() else { return };
-        let handle = made.into_handle();
-        device.keep_companion(handle);
-        *companion = Some(Companion { handle, keys: FxHashSet::default(), room: Vec::new() });
-    }
-    let Some(Companion { handle, keys, room }) = companion.as_mut() else { return };
-    let Some(merge) = device.table.merge_pipeline_caches else { return };
+    let Some(mut filling) = pending.companion.fill(&device.caches.commands) else { return };
     let started = Instant::now();
     let limit = faults::time_limit(LONGEST);
     while started.elapsed() < limit {
-        let Some((key, place)) = pending.next_lacking(shaders) else { return };
-        let wanted = !keys.contains(&key);
+        let Some((key, place)) = pending.next_lacking(shaders) else { break };
+        let wanted = !filling.has(&key);
         let blob = wanted.then(|| complete_data::blob_of(device, &key)).flatten();
         let Some(blob) = blob else {
             pending.pass_by(place);
             continue;
         };
         // What there is no room for now is put in when there is.
-        let Some(taken) = COMPANIONS.take(blob.len()) else { return };
+        let Some(room) = filling.room_for(blob.len()) else { break };
         pending.pass_by(place);
-        let Some(part) = device.caches.commands.private(&blob) else { continue };
-        // SAFETY: both caches are the layer's; the lock synchronises the destination (contract 4.4).
-        if unsafe { merge(device.handle, *handle, 1, &part.handle()) } == vk::Result::SUCCESS {
-            keys.insert(key);
-            room.push(taken);
+        if let Some(part) = device.caches.commands.private(&blob) {
+            filling.add(&key, part, room);
         }
     }
-}
-
-/// The program destroys the cache, so its companion goes.
-pub fn close(device: &Device, pending: &PendingKeys) {
-    let companion = pending.companion.write().unwrap_or_else(PoisonError::into_inner).take();
-    if let Some(Companion { handle, .. }) = companion {
-        device.drop_companion(handle);
-    }
+    filling.publish();
 }

@@ -1,8 +1,6 @@
 //! The data of the program's caches, and merges of them, complete with what the stash has served, or compiled, beside
 //! them (state/cache_answer.rs).
 
-use std::sync::PoisonError;
-
 use ash::vk;
 
 use crate::guard::tls_destroyed;
@@ -239,14 +237,13 @@ fn take_in_pieces(device: &Device, cache: &CacheState, whole: &mut WholeInUse<'_
     if whole.contents.of_companion.map_or(0, |seen| seen.fills) == fills {
         return Some(());
     }
-    let companion = cache.pending.companion.read().unwrap_or_else(PoisonError::into_inner);
-    let Some(companion) = companion.as_ref() else { return Some(()) };
-    // SAFETY: the companion is the layer's, and the lock keeps it alive and keeps others from merging into it.
-    let bytes = unsafe { device.caches.commands.size(companion.handle) }?;
+    let Some(companion) = cache.pending.companion.current() else { return Some(()) };
+    // SAFETY: the generation lives as long as this thread has it, and nobody merges into it.
+    let bytes = unsafe { device.caches.commands.size(companion.handle()) }?;
     // It has more if the driver found the pipeline on its disk.
     if whole.contents.of_companion.is_none_or(|seen| seen.bytes != bytes) {
         // SAFETY: as above; nobody else has the whole.
-        unsafe { whole.take_from(companion.handle) }?;
+        unsafe { whole.take_from(companion.handle()) }?;
     }
     whole.contents.of_companion = Some(DriverSize { fills, news: fills, bytes });
     Some(())
@@ -278,15 +275,18 @@ pub fn merge(device: &Device, into: &CacheState, source: &CacheState) {
 /// # Safety
 /// `into` is a live cache that the program lets this thread change now.
 pub unsafe fn flush(device: &Device, into: vk::PipelineCache, source: &CacheState) {
-    let (Some(merge), false) = (device.table.merge_pipeline_caches, source.answer.is_empty()) else { return };
-    let Some(mut whole) = source.answer.take_out(&device.caches.commands) else { return };
+    let commands = &device.caches.commands;
+    if source.answer.is_empty() {
+        return;
+    }
+    let Some(mut whole) = source.answer.take_out(commands) else { return };
     if take_in_pieces(device, source, &mut whole).is_none() {
         return;
     }
     if let Some(whole) = whole.cache() {
         // SAFETY: `into` is a live cache that the program lets this thread change; only this thread uses the
         // source. A failure costs the program a compile.
-        let _ = unsafe { merge(device.handle, into, 1, &whole.handle()) };
+        let _ = unsafe { commands.merge(into, &[whole.handle()]) };
     }
 }
 

@@ -1,13 +1,12 @@
 //! VK_KHR_pipeline_binary on a live device.
 
-use std::sync::OnceLock;
-
 use ash::vk;
 
 use super::dispatch::DeviceTable;
 use crate::pipeline_binary;
 use vkstash_model::key;
 use vkstash_recipe::device_configuration::DeviceConfiguration;
+use vkstash_store::base::sync::OnceLock;
 use vkstash_store::format::record::Key;
 
 /// What binaries of this device depend on beside their pipelines.
@@ -23,7 +22,12 @@ impl Binaries {
         device: vk::Device,
         configuration: &DeviceConfiguration,
     ) -> Option<&Key> {
-        self.0.get_or_init(|| ask(table, device, configuration)).as_ref()
+        if let Some(known) = self.0.get() {
+            return known.as_ref();
+        }
+        // Not within a lock: the driver may call the program.
+        let digest = ask(table, device, configuration);
+        self.0.get_or_init(|| digest).as_ref()
     }
 }
 

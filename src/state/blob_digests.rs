@@ -2,12 +2,10 @@
 //! so two recipes can be one entry of a driver's cache, and their blobs are equal then. Noted for programs that ask
 //! where a pipeline came from.
 
-use std::sync::{Mutex, MutexGuard};
-
 use rustc_hash::FxHashSet;
 use sha2::{Digest as _, Sha256};
 
-use vkstash_store::base::util::lock;
+use vkstash_store::base::sync::{Mutex, MutexGuard};
 
 /// The first half of the SHA-256 of each of them: a wrong "hit" would be a lie to the program.
 #[derive(Default)]
@@ -29,7 +27,7 @@ impl BlobDigests {
     }
 
     fn entries(&self) -> MutexGuard<'_, FxHashSet<[u8; 16]>> {
-        lock(&self.0)
+        self.0.lock()
     }
 }
 

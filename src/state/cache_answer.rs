@@ -9,15 +9,13 @@
 //! The whole is taken out by the thread that works on it, and no lock is held meanwhile: the driver may call the
 //! program. A second thread is told a size without it, or waits for a while and then does without it.
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
-
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use ash::vk;
 
 use super::private_cache::{CacheCommands, PrivateCache};
-use vkstash_store::base::util::lock;
+use vkstash_store::base::sync::{HeldInDriver, Listed, Mutex};
 use vkstash_store::format::record::Key;
 
 /// What one pipeline, or a cache of the program's that was merged, has left.
@@ -102,7 +100,7 @@ impl CacheAnswer {
     fn push(&self, piece: Piece, bytes: usize) {
         // Before: who finds the piece finds its bytes counted.
         self.bytes.fetch_add(bytes.max(1), Ordering::AcqRel);
-        lock(&self.pieces).push(piece);
+        self.pieces.lock().push(piece);
     }
 
     /// The companion had a pipeline, and the driver may have put it there.
@@ -129,7 +127,7 @@ impl CacheAnswer {
     /// shrinks for one that has wrapped around (Godot 4). `size` has all pieces but those that came after so many
     /// `pieces` bytes, and what the program's cache had in `of_program` bytes.
     pub fn tell(&self, size: usize, pieces: usize, of_program: usize) -> usize {
-        let mut told = lock(&self.told);
+        let mut told = self.told.lock();
         let size = told.size.max(size);
         *told = Told { size, pieces: told.pieces.max(pieces), of_program: told.of_program.max(of_program) };
         size
@@ -138,24 +136,24 @@ impl CacheAnswer {
     /// The answer while another thread has the whole.
     pub fn tell_apart(&self, of_program: usize) -> usize {
         let pieces = self.bytes();
-        let told = *lock(&self.told);
+        let told = *self.told.lock();
         let grown = of_program.saturating_sub(told.of_program);
         self.tell(told.size + grown + pieces.saturating_sub(told.pieces), pieces, of_program)
     }
 
     /// What the driver said last of the program's cache.
     pub fn asked(&self) -> Option<DriverSize> {
-        *lock(&self.asked)
+        *self.asked.lock()
     }
 
     /// Keeps what the driver says of the program's cache, or forgets it.
     pub fn note_asked(&self, filled: Option<DriverSize>) {
-        *lock(&self.asked) = filled;
+        *self.asked.lock() = filled;
     }
 
     /// Takes the whole out, or a new one. None: another thread has it, or the driver makes no cache.
     pub fn take_out<'a>(&'a self, commands: &'a CacheCommands) -> Option<WholeInUse<'a>> {
-        let taken = std::mem::replace(&mut *lock(&self.whole), Slot::InUse);
+        let taken = std::mem::replace(&mut *self.whole.lock(), Slot::InUse);
         let (handle, contents) = match taken {
             Slot::InUse => return None,
             Slot::Whole(Whole { cache, contents }) => (cache, contents),
@@ -165,7 +163,7 @@ impl CacheAnswer {
         // SAFETY: the device of `commands` is alive, as the program is in a call for it; the cache is the layer's, and
         // of this thread alone since it was taken out.
         let cache = unsafe { commands.taken_back(handle) };
-        Some(WholeInUse { answer: self, commands, cache, contents })
+        Some(WholeInUse { answer: self, commands, cache, contents, _held: Listed::WholeAnswer.hold() })
     }
 
     /// [`take_out`](CacheAnswer::take_out), and waits for a thread that has it. Not for longer than a read takes: the
@@ -182,8 +180,8 @@ impl CacheAnswer {
 
     /// Destroys everything: the program destroys its cache, and uses it in no other call.
     pub fn close(&self, commands: &CacheCommands) {
-        let whole = std::mem::take(&mut *lock(&self.whole));
-        let pieces = std::mem::take(&mut *lock(&self.pieces));
+        let whole = std::mem::take(&mut *self.whole.lock());
+        let pieces = std::mem::take(&mut *self.pieces.lock());
         let of_whole = if let Slot::Whole(Whole { cache, .. }) = whole { Some(cache) } else { None };
         let of_pieces = pieces.into_iter().filter_map(|piece| match piece {
             Piece::Cache(cache) => Some(cache),
@@ -201,6 +199,7 @@ pub struct WholeInUse<'a> {
     answer: &'a CacheAnswer,
     commands: &'a CacheCommands,
     cache: Option<PrivateCache<'a>>,
+    _held: HeldInDriver,
     /// What is in it. The thread that merges the program's cache into it says so here.
     pub contents: WholeContents,
 }
@@ -208,7 +207,7 @@ pub struct WholeInUse<'a> {
 impl<'a> WholeInUse<'a> {
     /// Merges what has come since. `load` gives the artifact of a key. None: the driver does not.
     pub fn take_in(&mut self, load: impl Fn(&Key) -> Option<Vec<u8>>) -> Option<()> {
-        let pieces = std::mem::take(&mut *lock(&self.answer.pieces));
+        let pieces = std::mem::take(&mut *self.answer.pieces.lock());
         let mut all_in = Some(());
         for piece in pieces {
             let piece = match piece {
@@ -260,6 +259,6 @@ impl Drop for WholeInUse<'_> {
         let back = self.cache.take().map_or(Slot::Empty, |cache| {
             Slot::Whole(Whole { cache: cache.into_handle(), contents: self.contents })
         });
-        *lock(&self.answer.whole) = back;
+        *self.answer.whole.lock() = back;
     }
 }

@@ -7,7 +7,6 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry::Occupied;
 use std::ptr::NonNull;
-use std::sync::{Mutex, MutexGuard};
 use std::time::Instant;
 
 use ash::vk::{self, Handle};
@@ -15,7 +14,7 @@ use ash::vk::{self, Handle};
 use super::cache_state::InCall;
 use super::described::LibraryObject;
 use vkstash_model::shader_set::ShaderSet;
-use vkstash_store::base::util::lock;
+use vkstash_store::base::sync::{Mutex, MutexGuard};
 use vkstash_store::format::record::Key;
 
 /// One pipeline of a deferred creation call.
@@ -96,7 +95,7 @@ pub struct Operations(Mutex<State>);
 
 impl Operations {
     fn state(&self) -> MutexGuard<'_, State> {
-        lock(&self.0)
+        self.0.lock()
     }
 
     /// A call is about to go down with an operation; what the operation had before is complete (03678).

@@ -2,11 +2,11 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use ash::vk;
-use rustc_hash::{FxBuildHasher, FxHashSet};
+use rustc_hash::FxBuildHasher;
 
 use super::binaries::Binaries;
 use super::cache_data_probe::CacheDataProbe;
@@ -43,7 +43,7 @@ use vkstash_model::identifier::NativeIdentifier;
 use vkstash_model::payload::{Failure, ShaderBinaries};
 use vkstash_model::recipe::SCHEMA;
 use vkstash_recipe::device_configuration::DeviceConfiguration;
-use vkstash_store::base::util::lock;
+use vkstash_store::base::sync::OnceLock;
 use vkstash_store::forks as fork;
 use vkstash_store::format::device::DeviceHeader;
 use vkstash_store::format::record::{ESTIMATES, Key, Kind};
@@ -145,8 +145,6 @@ pub struct CachesOfDevice {
     pub of_program: Objects<CacheState>,
     /// What is known of calls that pass VK_NULL_HANDLE as the cache.
     pub null: NullCache,
-    /// Live companions, of the program's caches and of VK_NULL_HANDLE.
-    companions: Mutex<FxHashSet<vk::PipelineCache>>,
     /// Whether the data of the driver's caches holds pipelines.
     pub probe: CacheDataProbe,
     /// The commands that make, read and destroy caches.
@@ -160,7 +158,6 @@ impl CachesOfDevice {
         CachesOfDevice {
             of_program: Objects::default(),
             null: NullCache { pending: PendingKeys::default(), driver_contents: DriverContents::new(false) },
-            companions: Mutex::default(),
             probe: CacheDataProbe::default(),
             commands,
             incremental,
@@ -299,35 +296,14 @@ impl Device {
         &self.decided.configuration
     }
 
-    fn companions(&self) -> MutexGuard<'_, FxHashSet<vk::PipelineCache>> {
-        lock(&self.caches.companions)
-    }
-
-    /// A companion was made; it goes with the device at the latest.
-    pub fn keep_companion(&self, companion: vk::PipelineCache) {
-        self.companions().insert(companion);
-    }
-
-    /// Destroys a companion that no call uses any more.
-    pub fn drop_companion(&self, companion: vk::PipelineCache) {
-        self.companions().remove(&companion);
-        self.destroy_caches([companion]);
-    }
-
     /// Destroys all caches of the layer's: the program destroys the device, and is in no other call. Its own caches it
     /// may have left alive.
     pub fn drop_caches(&self) {
-        let all = std::mem::take(&mut *self.companions());
-        self.destroy_caches(all);
-        self.caches.of_program.for_each(|cache| cache.answer.close(&self.caches.commands));
-    }
-
-    fn destroy_caches(&self, caches: impl IntoIterator<Item = vk::PipelineCache>) {
-        let Some(destroy) = self.table.destroy_pipeline_cache else { return };
-        for cache in caches {
-            // SAFETY: a cache of the layer's on this device, created without an allocator, and out of use.
-            unsafe { destroy(self.handle, cache, std::ptr::null()) };
-        }
+        self.caches.null.pending.companion.close();
+        self.caches.of_program.for_each(|cache| {
+            cache.pending.companion.close();
+            cache.answer.close(&self.caches.commands);
+        });
     }
 
     /// Driver identifiers to module identities. Made when the first one is met.

@@ -5,12 +5,11 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
 use rustc_hash::FxHashSet;
 
-use vkstash_store::base::util::lock;
+use vkstash_store::base::sync::{Mutex, OnceLock};
 use vkstash_store::format::record::Key;
 
 /// The most keys that are noted in a run of a device.
@@ -61,7 +60,7 @@ impl DriverHits {
     /// Notes a key once in a run. False: it was noted before, or there is no room.
     pub fn note(&self, hit: DriverHit) -> bool {
         let took = {
-            let mut keys = lock(&self.keys);
+            let mut keys = self.keys.lock();
             if keys.noted.len() >= MOST || !keys.noted.insert(hit.key) {
                 return false;
             }
@@ -77,7 +76,7 @@ impl DriverHits {
 
     /// Takes the one that was noted first.
     pub fn take(&self) -> Option<DriverHit> {
-        let mut keys = lock(&self.keys);
+        let mut keys = self.keys.lock();
         let hit = keys.waiting.pop_front()?;
         keys.took = keys.took.saturating_sub(hit.took);
         Some(hit)
@@ -85,14 +84,14 @@ impl DriverHits {
 
     /// Puts back what was taken and not looked at.
     pub fn put_back(&self, hit: DriverHit) {
-        let mut keys = lock(&self.keys);
+        let mut keys = self.keys.lock();
         keys.waiting.push_front(hit);
         keys.took += hit.took;
     }
 
     /// Whether nothing waits.
     pub fn is_empty(&self) -> bool {
-        lock(&self.keys).waiting.is_empty()
+        self.keys.lock().waiting.is_empty()
     }
 
     /// Whether pipelines wait that could be recorded.
@@ -122,12 +121,12 @@ mod tests {
     fn a_key_is_noted_once_in_a_run_and_the_number_of_keys_is_limited() {
         let (hits, told) = (DriverHits::default(), Arc::new(Mutex::new(Duration::ZERO)));
         let heard = told.clone();
-        hits.record_with(Box::new(move |took| *lock(&heard) = took));
+        hits.record_with(Box::new(move |took| *heard.lock() = took));
         assert!(hits.note(hit(0)) && !hits.note(hit(0)) && hits.note(hit(1)));
-        assert_eq!(*lock(&told), Duration::from_millis(2));
+        assert_eq!(*told.lock(), Duration::from_millis(2));
         let first = hits.take().unwrap();
         assert_eq!(first, hit(0));
-        assert!(hits.note(hit(MOST as u32 * 4)) && *lock(&told) == Duration::from_millis(2));
+        assert!(hits.note(hit(MOST as u32 * 4)) && *told.lock() == Duration::from_millis(2));
         hits.put_back(first);
         assert_eq!(
             (hits.take(), hits.take(), hits.take()),

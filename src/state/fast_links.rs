@@ -1,13 +1,11 @@
 //! Libraries that the layer makes of the parts of graphics pipelines, and what it has linked of them
 //! (VKSTASH_FAST_LINK).
-
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ash::vk;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use vkstash_store::base::util::lock;
+use vkstash_store::base::sync::Mutex;
 use vkstash_store::format::record::Key;
 
 /// The most libraries of a device: what is beyond is compiled as without them.
@@ -28,12 +26,12 @@ pub struct FastLinks {
 impl FastLinks {
     /// The library of this key.
     pub fn library(&self, key: &Key) -> Option<vk::Pipeline> {
-        lock(&self.libraries).get(key).copied()
+        self.libraries.lock().get(key).copied()
     }
 
     /// Keeps a new library, and returns the one that is to be used. Some in the second place: that one is not needed.
     pub fn keep(&self, key: Key, library: vk::Pipeline) -> (vk::Pipeline, Option<vk::Pipeline>) {
-        let mut libraries = lock(&self.libraries);
+        let mut libraries = self.libraries.lock();
         let kept = *libraries.entry(key).or_insert(library);
         // Another thread may have made it at the same time.
         (kept, (kept != library).then_some(library))
@@ -41,7 +39,7 @@ impl FastLinks {
 
     /// Whether no more libraries may be made.
     pub fn is_full(&self) -> bool {
-        lock(&self.libraries).len() >= MOST
+        self.libraries.lock().len() >= MOST
     }
 
     /// The program makes libraries itself: no pipeline is linked fast for it that was not before.
@@ -56,22 +54,22 @@ impl FastLinks {
 
     /// Whether this pipeline was linked fast in this run.
     pub fn has_linked(&self, key: &Key) -> bool {
-        lock(&self.linked).contains(key)
+        self.linked.lock().contains(key)
     }
 
     /// Whether any pipeline was.
     pub fn have_linked(&self) -> bool {
-        !lock(&self.linked).is_empty()
+        !self.linked.lock().is_empty()
     }
 
     /// This pipeline was linked fast. False: it was before.
     pub fn note_linked(&self, key: &Key) -> bool {
-        lock(&self.linked).insert(*key)
+        self.linked.lock().insert(*key)
     }
 
     /// All libraries, of which none is used from now on.
     pub fn take(&self) -> Vec<vk::Pipeline> {
-        lock(&self.libraries).drain().map(|(_, library)| library).collect()
+        self.libraries.lock().drain().map(|(_, library)| library).collect()
     }
 }
 

@@ -1,11 +1,9 @@
 //! What begins with the program's first command on a device: threads of the layer, which a program may not have before
 //! vkCreateDevice has returned (docs/background.md).
-
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::guard::contained;
-use vkstash_store::base::util::lock;
+use vkstash_store::base::sync::Mutex;
 
 type Work = Box<dyn FnOnce() + Send>;
 
@@ -19,13 +17,13 @@ pub struct FirstCommand {
 impl FirstCommand {
     /// Before the program has the device: does this then.
     pub fn then(&self, work: impl FnOnce() + Send + 'static) {
-        lock(&self.then).push(Box::new(work));
+        self.then.lock().push(Box::new(work));
     }
 
     /// The program uses the device.
     pub fn note(&self) {
         if !self.is_over.load(Ordering::Relaxed) && !self.is_over.swap(true, Ordering::AcqRel) {
-            for work in std::mem::take(&mut *lock(&self.then)) {
+            for work in std::mem::take(&mut *self.then.lock()) {
                 contained("background work", work);
             }
         }

@@ -1,10 +1,10 @@
 //! Live instances and what is known of their physical devices.
 
-use std::collections::{BTreeMap, HashMap};
 use std::ffi::CStr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+use arc_swap::{ArcSwap, ArcSwapOption};
 use ash::vk::{self, Handle};
 
 use super::dispatch::InstanceTable;
@@ -15,7 +15,6 @@ use crate::loader::{PhysicalDeviceProcAddr, dispatch_key};
 use crate::pipeline_binary;
 use vkstash_model::payload::ShaderBinaries;
 use vkstash_recipe::application::Application;
-use vkstash_store::base::util::lock;
 
 /// A live instance.
 pub struct Instance {
@@ -42,7 +41,8 @@ pub struct Instance {
     /// The program has created nothing with the device that it destroyed last.
     pub last_device_was_idle: AtomicBool,
     is_kept: AtomicBool,
-    physical: Mutex<HashMap<u64, Arc<PhysicalDevice>>>,
+    /// By handle; replaced as a whole.
+    physical: ArcSwap<Vec<(u64, Arc<PhysicalDevice>)>>,
 }
 
 /// How many debug messengers and report callbacks an instance has. Those of its create info are called while it is
@@ -108,9 +108,20 @@ pub struct PhysicalDevice {
     pub emulates_cache_control: bool,
 }
 
-/// A lock, not a lock-free map: instances are looked up while a program starts, and in exit handlers, where
-/// nothing may need thread-local storage.
-static INSTANCES: RwLock<BTreeMap<usize, Arc<Instance>>> = RwLock::new(BTreeMap::new());
+/// By dispatch key. A list that is replaced as a whole: a look-up waits for nobody, also in a forked child, whatever
+/// its parent's threads did. It works without thread-local storage, which exit handlers may lack.
+static INSTANCES: ArcSwapOption<Vec<(usize, Arc<Instance>)>> = ArcSwapOption::const_empty();
+
+/// Replaces what is registered for a key.
+fn register(key: usize, instance: Option<&Arc<Instance>>) {
+    INSTANCES.rcu(|instances| {
+        let others =
+            instances.iter().flat_map(|instances| instances.iter()).filter(|(other, _)| *other != key);
+        Some(Arc::new(
+            others.cloned().chain(instance.map(|instance| (key, instance.clone()))).collect::<Vec<_>>(),
+        ))
+    });
+}
 
 /// Registers an instance.
 ///
@@ -119,7 +130,7 @@ static INSTANCES: RwLock<BTreeMap<usize, Arc<Instance>>> = RwLock::new(BTreeMap:
 pub unsafe fn insert(instance: Arc<Instance>) {
     // SAFETY: `instance.handle` was just created, so it begins with the loader's dispatch table pointer.
     let key = unsafe { dispatch_key(instance.handle) };
-    INSTANCES.write().unwrap_or_else(PoisonError::into_inner).insert(key, instance);
+    register(key, Some(&instance));
 }
 
 /// The instance of a dispatchable handle: itself or one of its physical devices.
@@ -130,8 +141,12 @@ pub unsafe fn find(handle: impl Handle) -> Option<Arc<Instance>> {
     // SAFETY: `handle` is a live instance or physical device, which both begin with the instance's dispatch
     // table pointer.
     let key = unsafe { dispatch_key(handle) };
-    let look = || INSTANCES.read().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
-    guard("the look-up of an instance", look, || None)
+    guard("the look-up of an instance", || known(key), || None)
+}
+
+fn known(key: usize) -> Option<Arc<Instance>> {
+    let instances = INSTANCES.load();
+    instances.as_ref()?.iter().find(|(other, _)| *other == key).map(|(_, instance)| instance.clone())
 }
 
 /// Forgets an instance.
@@ -141,7 +156,9 @@ pub unsafe fn find(handle: impl Handle) -> Option<Arc<Instance>> {
 pub unsafe fn remove(handle: vk::Instance) -> Option<Arc<Instance>> {
     // SAFETY: `handle` is live: vkDestroyInstance goes down only after the instance was removed here.
     let key = unsafe { dispatch_key(handle) };
-    INSTANCES.write().unwrap_or_else(PoisonError::into_inner).remove(&key)
+    let removed = known(key);
+    register(key, None);
+    removed
 }
 
 /// Programs that ask for Vulkan 1.0 cannot ask which driver they run on; Mesa writes it into the device's name.
@@ -209,7 +226,7 @@ impl Instance {
             messengers: Messengers::default(),
             last_device_was_idle: AtomicBool::new(false),
             is_kept: AtomicBool::new(false),
-            physical: Mutex::default(),
+            physical: ArcSwap::default(),
         }
     }
 
@@ -223,10 +240,24 @@ impl Instance {
         self.is_kept.load(Ordering::SeqCst)
     }
 
-    /// What is known of a physical device; asked for once.
+    /// What is known of a physical device. Kept once it was asked for.
     pub fn physical_device(&self, device: vk::PhysicalDevice) -> Arc<PhysicalDevice> {
-        let mut known = lock(&self.physical);
-        known.entry(device.as_raw()).or_insert_with(|| Arc::new(self.ask(device))).clone()
+        let find = |known: &[(u64, Arc<PhysicalDevice>)]| {
+            known.iter().find(|(other, _)| *other == device.as_raw()).map(|(_, known)| known.clone())
+        };
+        if let Some(known) = find(&self.physical.load()) {
+            return known;
+        }
+        // Two threads may ask at once: the driver may call the program, so none waits for the other.
+        let asked = Arc::new(self.ask(device));
+        self.physical.rcu(|known| {
+            let mut all = known.to_vec();
+            if find(known).is_none() {
+                all.push((device.as_raw(), asked.clone()));
+            }
+            all
+        });
+        find(&self.physical.load()).unwrap_or(asked)
     }
 
     /// A structure is passed only to a driver that has it, by its version or by an extension that it lists: others

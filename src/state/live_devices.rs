@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, TryLockError, Weak};
+use std::sync::{Arc, Weak};
 
 use arc_swap::ArcSwapOption;
 use ash::vk;
@@ -17,7 +17,7 @@ use crate::faults;
 use crate::guard::{guard_within, tls_destroyed};
 use crate::loader::dispatch_key;
 use vkstash_store::base::signals::Uncancelled;
-use vkstash_store::base::util::lock;
+use vkstash_store::base::sync::{Mutex, MutexGuard};
 use vkstash_store::forks::PerProcess;
 
 /// A registered device.
@@ -105,16 +105,15 @@ impl Deref for Found {
 }
 
 fn owners() -> MutexGuard<'static, BTreeMap<usize, Entry>> {
-    lock(OWNERS.get_or_make(of_parents))
+    OWNERS.get_or_make(of_parents).lock()
 }
 
 /// A forked child's own, with its parent's devices, which exit handlers look up here. Without them where a thread of
 /// the parent held the lock at the fork: nobody will release it in the child.
 fn of_parents(parents: Option<&Owners>) -> Owners {
     let known = parents.map(|parents| match parents.try_lock() {
-        Ok(known) => known.clone(),
-        Err(TryLockError::Poisoned(known)) => known.into_inner().clone(),
-        Err(TryLockError::WouldBlock) => BTreeMap::new(),
+        Some(known) => known.clone(),
+        None => BTreeMap::new(),
     });
     Mutex::new(known.unwrap_or_default())
 }
@@ -270,9 +269,9 @@ mod tests {
     #[test]
     fn a_child_has_its_parents_devices_and_waits_for_no_thread_of_its_parent() {
         let parents = Owners::new(BTreeMap::from([(1, Entry::Inert { next })]));
-        let known = |owners: Owners| owners.into_inner().unwrap().len();
+        let known = |owners: Owners| owners.into_inner().len();
         assert_eq!(known(of_parents(Some(&parents))), 1);
-        let _held = parents.lock().unwrap();
+        let _held = parents.lock();
         assert_eq!(known(of_parents(Some(&parents))), 0);
         assert_eq!(known(of_parents(None)), 0);
     }

@@ -29,6 +29,7 @@ pub mod blob_digests;
 pub mod cache_answer;
 pub mod cache_data_probe;
 pub mod cache_state;
+pub mod companion;
 pub mod deferred;
 pub mod described;
 pub mod device;

@@ -8,9 +8,10 @@ use papaya::{HashMap, Operation, ResizeMode};
 use rustc_hash::FxBuildHasher;
 use std::any::Any;
 use std::marker::PhantomData;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use crate::guard::tls_destroyed;
+use vkstash_store::base::sync::OnceLock;
 
 /// An object without its type: so the code of the map, which is large, is compiled once and not for each type.
 type Erased = Arc<dyn Any + Send + Sync>;

@@ -5,8 +5,8 @@
 //! share; the lock of an entry is for the worker that is making it and the one thread that waits for that.
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
 use ash::vk;
@@ -16,7 +16,7 @@ use super::plan::{Plan, PlanState};
 use super::stored::Source;
 use crate::stats::Counters;
 use vkstash_model::counters::Count;
-use vkstash_store::base::util::lock;
+use vkstash_store::base::sync::{Condvar, HeldInDriver, Listed, Mutex, MutexGuard, OnceLock};
 use vkstash_store::format::record::Key;
 
 /// The most pipelines that wait in one device, finished or in the making.
@@ -200,7 +200,7 @@ impl Parked {
 
     /// What is made from now on, less what was asked for on this device. `is_whole`: nothing of the stash was put off.
     pub fn follow(&self, plan: Plan, is_whole: bool, counters: &Counters) {
-        let mut asked = lock(&self.asked);
+        let mut asked = self.asked.lock();
         let is_first = self.plan().is_none();
         for key in asked.iter() {
             let met = plan.note_request(key);
@@ -225,7 +225,7 @@ impl Parked {
 
     /// Notes that the plan that there is stays the last one.
     pub fn expect_no_plan(&self, counters: &Counters) {
-        let mut asked = lock(&self.asked);
+        let mut asked = self.asked.lock();
         self.set_outlook(Outlook::Settled);
         if self.plan().is_none() {
             counters.add(Count::NotPlanned, asked.len() as u64);
@@ -235,7 +235,7 @@ impl Parked {
 
     /// Nothing is made ahead on this device, or nothing more.
     pub fn expect_no_work(&self) {
-        let mut asked = lock(&self.asked);
+        let mut asked = self.asked.lock();
         self.set_outlook(Outlook::NoWork);
         *asked = Vec::new();
     }
@@ -243,7 +243,7 @@ impl Parked {
     /// Notes a request for the plan that is expected. True: it is counted once there is one.
     #[cold]
     fn note_for_later(&self, key: &Key) -> bool {
-        let mut asked = lock(&self.asked);
+        let mut asked = self.asked.lock();
         // The plan may have come meanwhile.
         let is_expected = self.outlook() == Outlook::PlanExpected;
         if is_expected && asked.len() < Plan::MOST && asked.try_reserve(1).is_ok() {
@@ -372,7 +372,7 @@ impl Parked {
             return None;
         }
         self.count.fetch_add(1, Ordering::Relaxed);
-        Some(Making { parked: self, key: *key, entry })
+        Some(Making { parked: self, key: *key, entry, _held: Listed::ParkedPipeline.hold() })
     }
 
     /// Takes the pipeline out, and waits for it if a worker is making it and that is likely to end sooner than making
@@ -399,10 +399,7 @@ impl Parked {
             if rest.is_zero() {
                 break;
             }
-            progress = match entry.changed.wait_timeout(progress, rest) {
-                Ok((progress, _)) => progress,
-                Err(poisoned) => poisoned.into_inner().0,
-            };
+            progress = entry.changed.wait_timeout(progress, rest);
         }
         let taken = self.end(&mut progress);
         if taken.is_none() {
@@ -469,7 +466,7 @@ impl Parked {
 
 impl Entry {
     fn lock(&self) -> MutexGuard<'_, Progress> {
-        lock(&self.progress)
+        self.progress.lock()
     }
 }
 
@@ -478,6 +475,7 @@ pub struct Making<'a> {
     parked: &'a Parked,
     key: Key,
     entry: Arc<Entry>,
+    _held: HeldInDriver,
 }
 
 impl Making<'_> {
@@ -642,14 +640,14 @@ mod tests {
         parked.follow(plan(8), true, &NOBODY);
         assert_eq!(next(&parked), [7, 0, 1, 4, 5], "and the work goes on behind it");
         parked.note_request(&[0; 32], &NOBODY);
-        assert!(lock(&parked.asked).is_empty(), "nothing more is expected");
+        assert!(parked.asked.lock().is_empty(), "nothing more is expected");
         let never = Parked::default();
         never.note_request(&[0; 32], &NOBODY);
-        assert!(lock(&never.asked).is_empty());
+        assert!(never.asked.lock().is_empty());
         never.expect_plan();
         never.note_request(&[0; 32], &NOBODY);
         never.expect_no_plan(&NOBODY);
-        assert!(lock(&never.asked).is_empty());
+        assert!(never.asked.lock().is_empty());
     }
 
     #[test]

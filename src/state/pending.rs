@@ -6,15 +6,13 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, RwLock};
 
-use ash::vk;
 use rustc_hash::{FxBuildHasher, FxHashSet};
 
+use super::companion::Companion;
 use vkstash_model::shader_set::ShaderSet;
-use vkstash_store::base::memory::{Budget, Taken, bounded};
 use vkstash_store::base::sort;
-use vkstash_store::base::util::lock;
+use vkstash_store::base::sync::{Mutex, MutexGuard, OnceLock};
 use vkstash_store::format::record::Key;
 
 /// The keys, and the companion cache.
@@ -26,9 +24,8 @@ pub struct PendingKeys {
     /// The first key is in the driver's object as well.
     first_is_inside: AtomicBool,
     further: OnceLock<Box<KeyTable>>,
-    /// A cache of the layer's with the artifacts of pending pipelines, as far as a request looked for a pipeline
-    /// among them.
-    pub companion: RwLock<Option<Companion>>,
+    /// A cache of the layer's with their artifacts.
+    pub companion: Companion,
 }
 
 struct KeyTable {
@@ -48,19 +45,6 @@ struct ShaderKeys {
     /// The first so many keys are in the companion, or cannot be put there.
     merged_up_to: usize,
 }
-
-/// The companion cache.
-pub struct Companion {
-    /// The handle; the device destroys it.
-    pub handle: vk::PipelineCache,
-    /// The keys whose artifacts are in it.
-    pub keys: FxHashSet<Key>,
-    /// The room that the companion's artifacts take in [`COMPANIONS`].
-    pub room: Vec<Taken>,
-}
-
-/// What the artifacts in all companions of the process may take.
-pub static COMPANIONS: Budget = Budget::new(bounded(128 << 20, 12 << 20));
 
 impl PendingKeys {
     /// Notes that a pipeline of this key was made beside the cache. Returns whether it is the first one of this key.
@@ -156,8 +140,7 @@ impl PendingKeys {
             .or_else(|| numbers.iter().find_map(|&number| next(number, 1)))
     }
 
-    /// Marks the key at `place` as done: it is in the companion, or cannot be put there. To be called while the
-    /// companion is locked for writing.
+    /// Marks the key at `place` as done: it is in the companion, or cannot be put there. For the thread that fills it.
     pub fn pass_by(&self, place: Place) {
         match place {
             Place::First => self.first_is_in.store(true, Ordering::Release),
@@ -208,7 +191,7 @@ impl Default for KeyTable {
 
 impl KeyTable {
     fn shard(&self, number: u64) -> MutexGuard<'_, HashMap<u64, ShaderKeys, FxBuildHasher>> {
-        lock(&self.by_shader[number as usize % SHARDS])
+        self.by_shader[number as usize % SHARDS].lock()
     }
 }
 
@@ -238,7 +221,7 @@ impl DriverContents {
             }
             return;
         }
-        let mut met = lock(&self.shaders);
+        let mut met = self.shaders.lock();
         met.insert(shaders.together());
         // Where the cache may have anything, single shaders are not asked for.
         if !self.may_have_anything() {
@@ -248,7 +231,7 @@ impl DriverContents {
 
     /// The pipeline of this key went through the driver's object. Whether it is the first time.
     pub fn note_key(&self, key: &Key) -> bool {
-        lock(&self.keys).insert(*key)
+        self.keys.lock().insert(*key)
     }
 
     /// Whether pipelines of unknown shaders went through the cache.
@@ -265,7 +248,7 @@ impl DriverContents {
         if shaders.is_unknown() {
             return false;
         }
-        let met = lock(&self.shaders);
+        let met = self.shaders.lock();
         if as_a_whole {
             met.contains(&shaders.together())
         } else {

@@ -5,12 +5,11 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
 use std::collections::HashMap;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicUsize, Ordering};
 
 use rustc_hash::FxBuildHasher;
 
-use vkstash_store::base::util::lock;
+use vkstash_store::base::sync::Mutex;
 use vkstash_store::format::record::Key;
 
 /// The keys in that order, and how far it has been gone through.
@@ -96,7 +95,7 @@ impl Plan {
     /// left behind, because its threads may have asked in another order. Each is returned once. None: there is no more,
     /// or the program has to ask for more first.
     pub fn next(&self) -> Option<&Key> {
-        let is_over = lock(&self.is_over);
+        let is_over = self.is_over.lock();
         loop {
             let position = self.next.load(Ordering::Relaxed);
             let is_there = position < self.end(1) && !*is_over;
@@ -162,7 +161,7 @@ impl Plan {
     pub fn give_back(&self, key: &Key) {
         let Some(&position) = self.positions.get(key) else { return };
         let position = position as usize;
-        let is_over = lock(&self.is_over);
+        let is_over = self.is_over.lock();
         self.be_no_more_ahead(position);
         self.states[position].fetch_and(!RETURNED, Ordering::Relaxed);
         self.skipped.store(!*is_over, Ordering::Relaxed);
@@ -182,7 +181,7 @@ impl Plan {
 
     /// Returns no more keys.
     pub fn stop(&self) {
-        let mut is_over = lock(&self.is_over);
+        let mut is_over = self.is_over.lock();
         *is_over = true;
         self.skipped.store(false, Ordering::Relaxed);
         self.next.store(self.keys.len(), Ordering::Relaxed);

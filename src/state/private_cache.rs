@@ -2,12 +2,12 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
 use std::ffi::c_void;
-use std::sync::OnceLock;
 
 use ash::vk;
 
 use super::dispatch::DeviceTable;
 use super::sized_data::{self, Buffer, NoData};
+use vkstash_store::base::sync::OnceLock;
 
 /// Size of VkPipelineCacheHeaderVersionOne: data that is no longer than this holds no pipeline (contract 4.1).
 pub const HEADER_SIZE: usize = 32;
@@ -115,6 +115,17 @@ impl CacheCommands {
         (handle != vk::PipelineCache::null()).then(|| PrivateCache { commands: self, handle })
     }
 
+    /// vkMergePipelineCaches. None: the driver does not.
+    ///
+    /// # Safety
+    /// The device is alive, the caches are live ones of it; `sources`, of which there is at least one, are ones that
+    /// this thread may read now, and only this thread uses `into`, which is therefore no source (00770).
+    pub unsafe fn merge(&self, into: vk::PipelineCache, sources: &[vk::PipelineCache]) -> Option<()> {
+        // SAFETY: as this function.
+        let result = unsafe { self.merge?(self.device, into, sources.len() as u32, sources.as_ptr()) };
+        (result == vk::Result::SUCCESS).then_some(())
+    }
+
     /// The one place that calls vkGetPipelineCacheData.
     ///
     /// # Safety
@@ -188,6 +199,12 @@ impl PrivateCache<'_> {
         handle
     }
 
+    /// The same cache, which lives for as long as somebody has it.
+    pub fn shared(self) -> SharedCache {
+        let CacheCommands { device, destroy, .. } = *self.commands;
+        SharedCache { device, destroy, handle: self.into_handle() }
+    }
+
     /// The handle.
     pub fn handle(&self) -> vk::PipelineCache {
         self.handle
@@ -199,9 +216,8 @@ impl PrivateCache<'_> {
     /// `source` is a live cache of the device that this thread may read now.
     pub unsafe fn take_from(&self, source: vk::PipelineCache) -> Option<()> {
         // SAFETY: `source` is a live cache that this thread may read now; only this thread uses the destination, which
-        // is therefore not the source (00770).
-        let result = unsafe { self.commands.merge?(self.commands.device, self.handle, 1, &source) };
-        (result == vk::Result::SUCCESS).then_some(())
+        // is therefore not the source.
+        unsafe { self.commands.merge(self.handle, &[source]) }
     }
 
     /// The cache's data, behind `prefix`.
@@ -234,6 +250,31 @@ impl Drop for PrivateCache<'_> {
             // SAFETY: the device is alive; the cache is the layer's, was created without an allocator, and no call uses
             // it any more.
             unsafe { destroy(self.commands.device, self.handle, std::ptr::null()) };
+        }
+    }
+}
+
+/// A pipeline cache of the layer's that outlives the call that has made it. Whoever has one makes sure that the device
+/// is alive for as long.
+pub struct SharedCache {
+    device: vk::Device,
+    destroy: Option<vk::PFN_vkDestroyPipelineCache>,
+    handle: vk::PipelineCache,
+}
+
+impl SharedCache {
+    /// The handle.
+    pub fn handle(&self) -> vk::PipelineCache {
+        self.handle
+    }
+}
+
+impl Drop for SharedCache {
+    fn drop(&mut self) {
+        if let Some(destroy) = self.destroy {
+            // SAFETY: the device is alive (the type's contract); the cache is the layer's, was created without an
+            // allocator, and no call uses it any more.
+            unsafe { destroy(self.device, self.handle, std::ptr::null()) };
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The sessions of this process: the stash that the devices of one application share.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, Once, Weak, mpsc};
+use std::sync::{Arc, Weak, mpsc};
 use std::time::Duration;
 
 use ash::vk;
@@ -16,8 +16,8 @@ use crate::live;
 use crate::log;
 use vkstash_model::counters::Count;
 use vkstash_model::recipe;
+use vkstash_store::base::sync::{Mutex, OnceLock};
 use vkstash_store::base::thread::{self, Stack};
-use vkstash_store::base::util::lock;
 use vkstash_store::forks as fork;
 use vkstash_store::forks::PerProcess;
 use vkstash_store::format::app_name::{AppName, program_of_process};
@@ -115,7 +115,7 @@ pub fn name_of(config: &Config, application: &[u8]) -> AppName {
 /// The session of the application in that folder, if this process has one open.
 pub fn open_session(root: &Path, application: &str) -> Option<Arc<Session>> {
     let folder = root.join(application);
-    let sessions = lock(SESSIONS.known()?);
+    let sessions = SESSIONS.known()?.lock();
     sessions.by_application.iter().find(|known| known.folder == folder)?.session.upgrade()
 }
 
@@ -125,7 +125,7 @@ pub fn rest(session: Arc<Session>) {
     let Some(sessions) = SESSIONS.known().filter(|_| session.process == fork::now()) else { return };
     let keeps =
         |known: &ApplicationSession| known.kept.as_ref().is_some_and(|kept| Arc::ptr_eq(kept, &session));
-    let is_kept = lock(sessions).by_application.iter().any(keeps);
+    let is_kept = sessions.lock().by_application.iter().any(keeps);
     let is_used = session.remove_user() > 0;
     // The maps of the store need thread-local storage.
     if let Some(stash) = session.stash().filter(|_| !tls_destroyed()) {
@@ -137,10 +137,10 @@ pub fn rest(session: Arc<Session>) {
     if session.stash().is_some_and(|stash| stash.rest()) {
         return;
     }
-    let mut known = lock(sessions);
+    let mut known = sessions.lock();
     let mut kept = None;
     // Another thread may have created a device meanwhile, under the same lock.
-    if *lock(&session.devices) == 0 {
+    if *session.devices.lock() == 0 {
         kept = known.by_application.iter_mut().find(|known| keeps(known)).and_then(|known| known.kept.take());
     }
     drop(known);
@@ -152,7 +152,7 @@ pub fn rest(session: Arc<Session>) {
 pub fn release(instance: vk::Instance) {
     let Some(sessions) = SESSIONS.known() else { return };
     let mut released = Vec::new();
-    for known in &mut lock(sessions).by_application {
+    for known in &mut sessions.lock().by_application {
         known.holders.retain(|holder| *holder != instance);
         if known.holders.is_empty() {
             released.extend(known.kept.take());
@@ -165,7 +165,7 @@ pub fn release(instance: vk::Instance) {
 /// The sum of these counters over all devices that this process has had.
 pub fn sum(counts: &[Count]) -> u64 {
     let Some(sessions) = SESSIONS.known() else { return 0 };
-    lock(sessions).by_application.iter().fold(0, |sum, known| sum.saturating_add(known.source.sum(counts)))
+    sessions.lock().by_application.iter().fold(0, |sum, known| sum.saturating_add(known.source.sum(counts)))
 }
 
 impl Session {
@@ -178,7 +178,7 @@ impl Session {
         log::init();
         let name = name_of(config, application);
         let folder = config.root.clone().unwrap_or_default().join(&name.folder);
-        let mut sessions = lock(SESSIONS.get());
+        let mut sessions = SESSIONS.get().lock();
         sessions.opened += 1;
         let number = sessions.opened;
         let known = sessions.by_application.iter_mut().find(|known| known.folder == folder);
@@ -263,7 +263,7 @@ impl Session {
 
     /// A device uses it from now on.
     fn add_user(&self) {
-        let mut devices = lock(&self.devices);
+        let mut devices = self.devices.lock();
         *devices += 1;
         if let Ok(stash) = &self.stash {
             stash.wake();
@@ -272,7 +272,7 @@ impl Session {
 
     /// A device is gone. Says how many are left.
     fn remove_user(&self) -> usize {
-        let mut devices = lock(&self.devices);
+        let mut devices = self.devices.lock();
         *devices = devices.saturating_sub(1);
         if let (0, true, Ok(stash)) = (*devices, self.is_kept, &self.stash) {
             stash.lie_down();
@@ -334,9 +334,9 @@ impl Drop for Session {
 /// Programs leave without vkDestroyDevice more often than not. The handler is registered after the driver was
 /// loaded, so it runs before the driver's own.
 fn flush_at_exit() {
-    static ONCE: Once = Once::new();
+    static ONCE: OnceLock<()> = OnceLock::new();
     // SAFETY: the handler is a function of a library that is never unloaded (linked with -z nodelete).
-    ONCE.call_once(|| unsafe {
+    ONCE.get_or_init(|| unsafe {
         libc::atexit(at_exit);
     });
 }
@@ -346,7 +346,7 @@ extern "C" fn at_exit() {
         // A forked child runs its parent's exit handlers, and has no sessions unless it opened some itself.
         let Some(sessions) = SESSIONS.known() else { return };
         // A thread that holds the lock now will not come back to release it.
-        let Ok(sessions) = sessions.try_lock() else { return };
+        let Some(sessions) = sessions.try_lock() else { return };
         let live: Vec<_> =
             sessions.by_application.iter().filter_map(|known| known.session.upgrade()).collect();
         drop(sessions);

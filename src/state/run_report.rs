@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use super::device_stats::DeviceStats;
 use vkstash_model::counters::Count;
-use vkstash_store::base::util::{lock, unix_ms};
+use vkstash_store::base::sync::Mutex;
+use vkstash_store::base::util::unix_ms;
 use vkstash_store::forks as fork;
 use vkstash_store::reports::model::{DeviceReport, RunReport, StoreReport};
 use vkstash_store::reports::runs;
@@ -93,7 +94,7 @@ impl ReportSource {
 
     /// Adds a device.
     pub fn add_device(&self, device: &Arc<DeviceStats>) {
-        let mut seen = lock(&self.seen);
+        let mut seen = self.seen.lock();
         // A program may make many of them before the next report.
         seen.fold();
         seen.devices.push(device.clone());
@@ -101,7 +102,7 @@ impl ReportSource {
 
     /// The report, with what the store of this session has met by now.
     fn report(&self, session: u64, store: StoreReport) -> RunReport {
-        let mut seen = lock(&self.seen);
+        let mut seen = self.seen.lock();
         if let Some(met) = seen.stores.get_mut(&session) {
             *met = store;
         }
@@ -118,7 +119,7 @@ impl ReportSource {
 
     /// The sum of these counters over all devices of the run so far. Makes no report due, and none undue.
     pub fn sum(&self, counts: &[Count]) -> u64 {
-        let seen = lock(&self.seen);
+        let seen = self.seen.lock();
         let live =
             seen.devices.iter().flat_map(|device| counts.iter().map(|&what| device.counters.get(what)));
         let gone = seen.gone.iter().flat_map(|device| {
@@ -136,7 +137,7 @@ impl ReportSource {
     }
 
     fn close(&self, session: u64) {
-        let mut seen = lock(&self.seen);
+        let mut seen = self.seen.lock();
         if let Some(store) = seen.stores.remove(&session) {
             seen.closed.add(&store);
             if !store.unusable.is_empty() {
@@ -157,7 +158,7 @@ pub struct SessionReport {
 impl SessionReport {
     /// The share of the session with this number.
     pub fn new(source: Arc<ReportSource>, number: u64) -> SessionReport {
-        lock(&source.seen).stores.insert(number, StoreReport::default());
+        source.seen.lock().stores.insert(number, StoreReport::default());
         SessionReport { source, number, process: fork::here() }
     }
 

@@ -1,7 +1,7 @@
 //! The parts of the stash that a device works with.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 
 use super::switches::{self, CacheKinds};
 use crate::stats::Counters;
@@ -9,6 +9,7 @@ use vkstash_model::check;
 use vkstash_model::counters::Count;
 use vkstash_model::payload::{self, Failure};
 use vkstash_store::base::memory;
+use vkstash_store::base::sync::OnceLock;
 use vkstash_store::format::record::{Key, Kind};
 use vkstash_store::part::open::Part;
 use vkstash_store::stash::open::Stash;

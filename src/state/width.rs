@@ -4,8 +4,7 @@
 //! in, all of them may be done sooner (docs/measurements.md). On other drivers nobody waits here.
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-
+use vkstash_store::base::sync::{Condvar, HeldInDriver, Listed, Mutex, MutexGuard};
 /// The way into one driver.
 #[derive(Debug, Default)]
 pub struct Width {
@@ -17,7 +16,7 @@ pub struct Width {
 
 /// Held while a thread is inside.
 #[must_use]
-pub struct Inside<'a>(Option<&'a Width>);
+pub struct Inside<'a>(Option<(&'a Width, HeldInDriver)>);
 
 impl Width {
     /// A way for so many threads at a time.
@@ -30,20 +29,20 @@ impl Width {
         let Some(most) = self.most else { return Inside(None) };
         let mut inside = self.inside();
         while *inside >= most {
-            inside = self.left.wait(inside).unwrap_or_else(PoisonError::into_inner);
+            inside = self.left.wait(inside);
         }
         *inside += 1;
-        Inside(Some(self))
+        Inside(Some((self, Listed::Width.hold())))
     }
 
     fn inside(&self) -> MutexGuard<'_, u32> {
-        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inside.lock()
     }
 }
 
 impl Drop for Inside<'_> {
     fn drop(&mut self) {
-        if let Some(width) = self.0 {
+        if let Some((width, _)) = &self.0 {
             *width.inside() -= 1;
             width.left.notify_one();
         }

@@ -1,7 +1,6 @@
 //! The spans of a trace. Without `VKSTASH_TRACE` there are none, and asking costs one relaxed load.
 
 use std::fmt::Write as _;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
@@ -9,6 +8,7 @@ use super::file::{Event, TraceFile, now};
 use crate::config::OfProcess;
 use crate::log;
 use vkstash_model::steps::{self, OrderReason};
+use vkstash_store::base::sync::OnceLock;
 use vkstash_store::reports::timeline::{Creation, Step};
 
 /// Shorter creation calls are not written.

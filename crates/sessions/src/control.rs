@@ -1,7 +1,6 @@
 //! Control over all application-managed caches: switching them off, and clearing them.
 
 use rustix::fs::OFlags;
-use vkstash_store::base::util::lock;
 use vkstash_store::disk::folder::{FILE_MODE, Folder};
 use vkstash_store::disk::ops;
 
@@ -49,7 +48,7 @@ pub fn is_stored_disabled(place: &Place) -> Result<bool, Error> {
 /// Removes all entries of the caches that this process has open, and of the application's caches in the stash. Caches
 /// in working directories that this process has not open are left alone. All are tried; the first error is returned.
 pub fn clear(place: Option<&Place>) -> Result<(), Error> {
-    let open = lock(OPEN.get());
+    let open = OPEN.get().lock();
     let mut failed = None;
     let mut note = |result: Result<(), Error>| {
         if let Err(error) = result {

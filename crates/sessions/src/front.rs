@@ -2,12 +2,11 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, TryLockError};
 
 use papaya::HashMap;
 use rustc_hash::FxBuildHasher;
 use vkstash_store::base::memory;
-use vkstash_store::base::util::lock;
+use vkstash_store::base::sync::Mutex;
 
 use crate::description::Limits;
 use crate::error::Error;
@@ -121,11 +120,7 @@ impl Front {
         if !self.has_room_for(size) {
             return;
         }
-        let mut order = match self.order.try_lock() {
-            Ok(order) => order,
-            Err(TryLockError::Poisoned(order)) => order.into_inner(),
-            Err(TryLockError::WouldBlock) => return,
-        };
+        let Some(mut order) = self.order.try_lock() else { return };
         if self.number.load(Ordering::Relaxed) != number {
             return;
         }
@@ -146,7 +141,7 @@ impl Front {
     /// Adds an entry to a cache that has no other place for it.
     pub(crate) fn store(&self, hash: u64, key: &[u8], value: &[u8]) -> Result<(), Error> {
         let size = key.len() + value.len();
-        let mut order = lock(&self.order);
+        let mut order = self.order.lock();
         let pin = pin::enter(&self.entries);
         if let Some(entry) = self.entries.get(&hash, &pin) {
             let is_same = entry.value_of(key).is_some();
@@ -164,7 +159,7 @@ impl Front {
 
     /// Removes everything. From now on entries of the value file with that number are accepted.
     pub(crate) fn clear(&self, number: u64) {
-        let mut order = lock(&self.order);
+        let mut order = self.order.lock();
         *order = Order::default();
         self.number.store(number, Ordering::Relaxed);
         self.entries.clear(&pin::enter(&self.entries));
@@ -179,7 +174,7 @@ impl Front {
 
     /// Removes one entry, because the one on disk was replaced.
     pub(crate) fn forget(&self, hash: u64) {
-        let mut order = lock(&self.order);
+        let mut order = self.order.lock();
         if let Some(at) = order.queue.iter().position(|&(other, _)| other == hash) {
             if let Some((_, size)) = order.queue.remove(at) {
                 order.bytes -= size;

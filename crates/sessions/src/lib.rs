@@ -14,6 +14,7 @@
 //! - `patience` how long to wait for another process; `pin` what keeps entries in memory while they are read
 //! - `clock` the time
 //! - [`description`] what a program asks for; [`error`] why it does not get it
+#![cfg_attr(not(test), deny(clippy::disallowed_types))]
 #![deny(unsafe_code)]
 
 mod cache;

@@ -2,10 +2,10 @@
 
 use std::io::ErrorKind;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 
-use vkstash_store::base::util::lock;
+use vkstash_store::base::sync::Mutex;
 use vkstash_store::disk::folder::Folder;
 use vkstash_store::disk::home::Home;
 use vkstash_store::forks::PerProcess;
@@ -112,7 +112,7 @@ impl Session {
             base = format!("{base}-{}", adapter.short_digest());
         }
         let limits = Limits::of(description);
-        let mut open = lock(OPEN.get());
+        let mut open = OPEN.get().lock();
         let same = |entry: &&mut Entry| {
             entry.description.identifier == description.identifier
                 && is_same_stash(entry.place.as_ref(), place)
@@ -237,7 +237,7 @@ impl Session {
         if self.destroyed.swap(true, Ordering::AcqRel) || !self.cache.is_ours() {
             return;
         }
-        let mut open = lock(OPEN.get());
+        let mut open = OPEN.get().lock();
         let Some(at) = open.iter().position(|entry| Arc::ptr_eq(&entry.cache, &self.cache)) else { return };
         let Some(entry) = open.get_mut(at) else { return };
         entry.sessions -= 1;

@@ -16,6 +16,7 @@
 //! - [`mod@format`] the bytes of the files
 //! - [`forks`], [`base`] forked children; threads, memory, signals
 // Allowed in `base` (signals, threads, descriptors), in `forks`, and in one function of `disk`.
+#![cfg_attr(not(test), deny(clippy::disallowed_types))]
 #![deny(unsafe_code)]
 pub mod base;
 pub mod bounds;

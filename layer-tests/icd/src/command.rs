@@ -5,8 +5,8 @@ use std::time::Duration;
 use ash::vk;
 
 use crate::config::{self, Death, Fault, ShaderCode};
-use crate::overlap;
 use crate::record::{self, Call};
+use crate::{callbacks, held, overlap};
 
 /// Runs one command: records it, applies faults, and catches panics.
 pub fn command(call: Call, body: impl FnOnce(&mut Call) -> vk::Result) -> vk::Result {
@@ -27,8 +27,10 @@ pub fn void(call: Call, body: impl FnOnce(&mut Call)) {
 
 fn guarded(mut call: Call, body: impl FnOnce(&mut Call) -> vk::Result) -> vk::Result {
     call.thread = record::thread();
+    held::check(call.command, false);
     let _under_way = overlap::begin(call.command);
     let (place, count) = record::begin(&call);
+    callbacks::say_begun(call.command);
     let struck = strike(call.command, count);
     let result = struck.unwrap_or_else(|| body(&mut call));
     call.result = result.as_raw();

@@ -102,6 +102,18 @@ pub struct Fault {
     pub burn_ms: Option<u64>,
 }
 
+/// What messengers and report callbacks are told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Messages {
+    /// Nothing.
+    Never,
+    /// That pipelines are made.
+    Making,
+    /// That a command has begun, each.
+    All,
+}
+
 /// The script.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -190,8 +202,8 @@ pub struct Config {
     /// Bytes of a pipeline's code; default: 256 to 1279, by its key. As many more does the binary of a shader object
     /// have.
     pub code_bytes: Option<usize>,
-    /// Tells messengers and report callbacks, on the calling thread, that pipelines are made.
-    pub messages: bool,
+    /// What messengers and report callbacks are told, on the calling thread.
+    pub messages: Messages,
     /// Simulates a driver's own disk cache.
     pub disk_cache: bool,
     /// Folder that keeps this cache after the process.
@@ -262,7 +274,7 @@ impl Default for Config {
             claims_binaries: None,
             compile_us: 0,
             code_bytes: None,
-            messages: false,
+            messages: Messages::Never,
             disk_cache: false,
             disk_cache_dir: None,
             disk_cache_us: 0,

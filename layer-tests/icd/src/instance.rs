@@ -9,7 +9,7 @@ use crate::command::{command, void};
 use crate::handles::{self, Dispatchable, Instance};
 use crate::lists::{extension, list};
 use crate::record::{plain, save, violation};
-use crate::{chain, config, disk, objects};
+use crate::{chain, config, disk, held, objects};
 
 /// vkEnumerateInstanceVersion.
 pub unsafe extern "system" fn enumerate_instance_version(version: *mut u32) -> vk::Result {
@@ -52,6 +52,7 @@ pub unsafe extern "system" fn create_instance(
     out: *mut vk::Instance,
 ) -> vk::Result {
     let mut call = plain("vkCreateInstance");
+    held::find();
     // SAFETY: the program passes a valid pCreateInfo, so its chain is valid.
     call.p_next = unsafe { chain::types(call.command, (*info).p_next) };
     command(call, |_| {

@@ -25,7 +25,8 @@
 //! - `chain`, `command`, `features`, `lists`, `marked` pNext chains; running a command; the driver's features; output
 //!   of lists; modules that faults name
 //! - `config` the script
-//! - `overlap` calls that must not overlap; `record` recorded calls
+//! - `callbacks` the program's callbacks, and what they are told
+//! - `overlap` calls that must not overlap; `held` what the layer may not hold; `record` recorded calls
 //! - `hash` keys and identifiers
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
@@ -35,6 +36,7 @@ mod binary;
 mod binary_info;
 mod cache;
 mod caches;
+mod callbacks;
 mod chain;
 mod command;
 mod compute;
@@ -53,6 +55,7 @@ mod graphics_state;
 mod handles;
 mod hash;
 mod heaps;
+mod held;
 mod identifiers;
 mod instance;
 mod libraries;

@@ -15,7 +15,7 @@ use crate::flags::{ALLOW_DERIVATIVES, CAPTURE_DATA, DERIVATIVE, EARLY_RETURN, FA
 use crate::handles::Device;
 use crate::objects::{self, Body, Pipeline};
 use crate::record::{self, Call, plain, violation};
-use crate::{caches, disk, lifecycle, messengers, turn};
+use crate::{caches, callbacks, disk, lifecycle, turn};
 
 /// The record of a pipeline creation call.
 pub fn begin(name: &'static str, cache: vk::PipelineCache, count: u32) -> Call {
@@ -53,7 +53,7 @@ pub unsafe fn make_some(
     allocator: objects::Allocator,
     out: *mut vk::Pipeline,
 ) -> vk::Result {
-    messengers::say_making();
+    callbacks::say_making();
     let config = config::current();
     let _turn = config.serialises.then(|| turn::take(call));
     let cache = if handle.is_null() { None } else { caches::find(call.command, device, handle) };

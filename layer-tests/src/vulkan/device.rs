@@ -173,9 +173,14 @@ impl Device {
 
     /// A layout with one storage buffer, as [`super::spirv::compute`] needs it.
     pub fn compute_layout(&self) -> vk::PipelineLayout {
+        self.compute_layout_with(1)
+    }
+
+    /// [`Device::compute_layout`] with so many storage buffers.
+    pub fn compute_layout_with(&self, buffers: u32) -> vk::PipelineLayout {
         let binding = [vk::DescriptorSetLayoutBinding::default()
             .descriptor_type(vk::DescriptorType::STORAGE_BUFFER)
-            .descriptor_count(1)
+            .descriptor_count(buffers)
             .stage_flags(vk::ShaderStageFlags::COMPUTE)];
         let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&binding);
         // SAFETY: a live device, valid create infos.

@@ -6,6 +6,7 @@ mod contract;
 mod filters;
 mod imports;
 mod line_lengths;
+mod locks;
 mod measurements;
 mod registry;
 mod sized_data;

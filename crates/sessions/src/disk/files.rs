@@ -1,13 +1,13 @@
 //! A cache on disk.
 
 use std::cell::Cell;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
 use vkstash_store::base::descriptor::Descriptor;
 use vkstash_store::base::signals::Quiet;
-use vkstash_store::base::util::lock;
+use vkstash_store::base::sync::Mutex;
 use vkstash_store::disk::folder::{Folder, write_all_at};
 use vkstash_store::disk::home::Home;
 use vkstash_store::disk::ops;
@@ -208,7 +208,7 @@ impl Files {
         if !self.writable {
             return Err(Error::ReadOnly);
         }
-        let _changing = lock(&self.changing);
+        let _changing = self.changing.lock();
         // A thread that stood behind one that has waited in vain tries once.
         let Some(_writing) = self.wait(Byte::Writing)? else {
             return Err(Error::NotCurrentlyAvailable("another process is writing"));
@@ -354,7 +354,7 @@ impl Files {
         if !self.writable {
             return Err(Error::ReadOnly);
         }
-        let _changing = lock(&self.changing);
+        let _changing = self.changing.lock();
         let Some(_opening) = self.wait(Byte::Opening)? else { return Ok(false) };
         let is_named = names::is_named(self.location.folder(), &self.names.lock, &self.lock);
         if !is_named || !locks::set(&self.lock, Byte::Open, Kind::Exclusive)? {
@@ -388,7 +388,7 @@ impl Files {
     /// Gives the lock of an open cache back. `delete`: the last process that does this deletes the files.
     pub(crate) fn close(&self, delete: bool) {
         // Waits for a thread that is storing.
-        let _changing = lock(&self.changing);
+        let _changing = self.changing.lock();
         let is_marked = || ops::fstat(&self.lock).is_ok_and(|stat| stat.st_size != 0);
         if self.writable && (delete || is_marked()) {
             if let Err(error) = self.delete_or_mark() {

@@ -1,12 +1,11 @@
 //! The index file: a table of slots, part of which is remembered. A slot in use stays as it is, except that the slot of
 //! a damaged record may be given to another; so what is remembered can be used without reading it again.
-
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use vkstash_store::base::descriptor::Descriptor;
 use vkstash_store::base::memory;
 use vkstash_store::base::signals::Quiet;
+use vkstash_store::base::sync::OnceLock;
 use vkstash_store::disk::folder::read_at;
 use vkstash_store::disk::ops;
 

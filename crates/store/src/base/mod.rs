@@ -11,10 +11,11 @@
 //! | `sort` | sorting that adds little to the library |
 //! | `owner` | files that root creates in a user's folder |
 //! | `parallel` | the same work on many things |
+//! | `sync` | what threads wait for: the only locks of the library |
 //! | `text` | which characters are not printed as they are; hexadecimal digits |
 //! | `thread` | starting threads |
 //! | `timer` | how long a thread of the program may wait |
-//! | `util` | random names, the time, locks |
+//! | `util` | random names, the time |
 
 pub(crate) mod byte_locks;
 pub mod descriptor;
@@ -25,6 +26,7 @@ pub mod parallel;
 pub mod sharded;
 pub mod signals;
 pub mod sort;
+pub mod sync;
 pub mod text;
 pub mod thread;
 pub(crate) mod timer;

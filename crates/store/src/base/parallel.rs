@@ -1,10 +1,8 @@
 //! The same work on many things, for tools: on as many threads as there are processors.
-
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{Builder, available_parallelism, scope};
 
-use crate::base::util::lock;
+use crate::base::sync::Mutex;
 
 /// More threads read no disk faster.
 const MOST: usize = 8;
@@ -18,7 +16,7 @@ pub fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<
             let at = next.fetch_add(1, Ordering::Relaxed);
             let Some(item) = items.get(at) else { return };
             let result = work(item);
-            lock(&results).push((at, result));
+            results.lock().push((at, result));
         }
     };
     let helpers = available_parallelism().map_or(1, usize::from).min(MOST).min(items.len()).saturating_sub(1);
@@ -28,7 +26,7 @@ pub fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<
         }
         run();
     });
-    let mut results = results.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let mut results = results.into_inner();
     results.sort_unstable_by_key(|(at, _)| *at);
     results.into_iter().map(|(_, result)| result).collect()
 }

@@ -2,13 +2,13 @@
 //! handlers, when thread-local storage is gone, and in nested calls one is created for the call.
 
 use std::cell::RefCell;
-use std::sync::OnceLock;
 use std::thread::LocalKey;
 
 use zstd::bulk::Compressor;
 use zstd::zstd_safe::{DCtx, DDict, compress_bound};
 
 use crate::base::memory;
+use crate::base::sync::OnceLock;
 use crate::codec::dictionary;
 use crate::format::codec::CodecError;
 

@@ -2,7 +2,6 @@
 //! another thread; a test with a plan runs in a process of its own.
 
 use std::os::fd::BorrowedFd;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::ThreadId;
 use std::time::Duration;
@@ -10,7 +9,7 @@ use std::time::Duration;
 use rustix::fs::{FileType, OFlags, Stat, fcntl_getfl, fstat};
 use rustix::io::Errno;
 
-use crate::base::util::lock;
+use crate::base::sync::Mutex;
 use crate::disk::op::Op;
 
 /// How an operation fails.
@@ -90,20 +89,20 @@ static STATE: Mutex<Option<State>> = Mutex::new(None);
 /// Starts a plan.
 pub(crate) fn begin(plan: Plan) {
     let state = State { plan, thread: std::thread::current().id(), calls: 0, hit: Vec::new() };
-    *lock(&STATE) = Some(state);
+    *STATE.lock() = Some(state);
     ACTIVE.store(true, Ordering::SeqCst);
 }
 
 /// Ends the plan. Returns the operations that failed.
 pub(crate) fn end() -> Vec<(Op, Fault)> {
     ACTIVE.store(false, Ordering::SeqCst);
-    let state = lock(&STATE).take();
+    let state = STATE.lock().take();
     state.map_or_else(Vec::new, |state| state.hit)
 }
 
 /// The number of operations that were counted or waited.
 pub(crate) fn calls() -> u64 {
-    lock(&STATE).as_ref().map_or(0, |state| state.calls)
+    STATE.lock().as_ref().map_or(0, |state| state.calls)
 }
 
 /// Whether an operation waits or has waited.
@@ -116,7 +115,7 @@ pub(crate) fn next(op: Op) -> Option<Fault> {
     if !ACTIVE.load(Ordering::Relaxed) {
         return None;
     }
-    let mut locked = lock(&STATE);
+    let mut locked = STATE.lock();
     let state = locked.as_mut()?;
     let fault = match state.plan {
         Plan::Block { op: held } | Plan::BlockOnce { op: held } => {
@@ -178,7 +177,7 @@ pub(crate) fn next(op: Op) -> Option<Fault> {
 
 /// What NFS says of a lock of this file, where that is the plan.
 pub(crate) fn of_lock(fd: BorrowedFd<'_>, exclusive: bool) -> Result<(), Errno> {
-    let is_planned = lock(&STATE).as_ref().is_some_and(|state| matches!(state.plan, Plan::NfsLocks));
+    let is_planned = STATE.lock().as_ref().is_some_and(|state| matches!(state.plan, Plan::NfsLocks));
     // Linux keeps the locks of folders to itself.
     let is_file = |stat: Stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
     if !is_planned || !is_file(fstat(fd)?) {

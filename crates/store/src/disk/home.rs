@@ -2,11 +2,11 @@
 //! otherwise by a thread of the layer.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
+use crate::base::sync::{Mutex, OnceLock};
 use crate::base::timer::never;
-use crate::base::util::lock;
 use crate::disk::folder::Folder;
 use crate::format::refusal::OpenError;
 
@@ -104,7 +104,7 @@ impl Home {
         if let Some(opened) = self.opened.get() {
             return Ok(opened);
         }
-        let _opening = lock(&self.opening);
+        let _opening = self.opening.lock();
         self.open_locked(&never)
     }
 
@@ -114,7 +114,8 @@ impl Home {
         if let Some(opened) = self.opened.get() {
             return Ok(opened);
         }
-        let _opening = self.opening.try_lock().map_err(|_| OpenError::PutOff { path: self.path.clone() })?;
+        let _opening =
+            self.opening.try_lock().ok_or_else(|| OpenError::PutOff { path: self.path.clone() })?;
         self.open_locked(interrupted)
     }
 

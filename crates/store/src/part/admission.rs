@@ -1,13 +1,10 @@
 //! Whether a driver may have an artifact: crash counts, verified artifacts, and the marks of those in flight.
-
-use std::sync::TryLockError;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{Timespec, Timestamps, UTIME_NOW};
 
 use crate::base::text::hex;
-use crate::base::util::lock;
 use crate::disk::ops as disk;
 use crate::forks as fork;
 use crate::format::record::{CRASH_LIMIT, Key, Kind, WORKERS};
@@ -188,10 +185,9 @@ impl Part {
         // Of two threads that read the part at once, one would find the files locked by the other, and mark nothing.
         let _counting = loop {
             match self.counting.try_lock() {
-                Ok(counting) => break counting,
-                Err(TryLockError::Poisoned(poisoned)) => break poisoned.into_inner(),
-                Err(TryLockError::WouldBlock) if interrupted() => return false,
-                Err(TryLockError::WouldBlock) => std::thread::sleep(LOOKS_AGAIN),
+                Some(counting) => break counting,
+                None if interrupted() => return false,
+                None => std::thread::sleep(LOOKS_AGAIN),
             }
         };
         // Once by each process: a file whose crash was counted may still be there if it could not be removed.
@@ -202,7 +198,7 @@ impl Part {
         self.crashes_uncounted.store(false, Ordering::Relaxed);
         self.marks_in_flight.store(!guards.is_empty(), Ordering::Relaxed);
         // The writer may write the first count before the last guard file is in the list; the lock makes it wait.
-        let mut counted = lock(&self.counted_guards);
+        let mut counted = self.counted_guards.lock();
         for mut guard in guards {
             guard.keys.retain(|key| !self.is_there(Kind::Verified, key));
             for key in &guard.keys {
@@ -236,7 +232,7 @@ impl Part {
     pub(crate) fn crash_counts_are_written<'a>(&self, written: impl Iterator<Item = &'a Key>) {
         let mut written = written.peekable();
         let Some(folder) = self.open_folder().filter(|_| written.peek().is_some()) else { return };
-        let mut counted = lock(&self.counted_guards);
+        let mut counted = self.counted_guards.lock();
         for key in written {
             // Counts are written in the order in which they were made.
             if let Some(guard) = counted.iter_mut().find(|guard| guard.keys.contains(key)) {

@@ -10,13 +10,12 @@
 //! child lives on without another program, and costs the others what a wait in vain costs.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard};
 
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use crate::base::descriptor::Descriptor;
-use crate::base::util::lock;
+use crate::base::sync::{Mutex, MutexGuard};
 use crate::disk::folder::{FILE_MODE, Folder};
 use crate::disk::{locks, ops as disk};
 use crate::format::record::Key;
@@ -102,7 +101,7 @@ impl Claims {
 
     /// The bytes that this process has locked: none is taken or released while they are borrowed.
     pub(super) fn held(&self) -> MutexGuard<'_, Vec<u64>> {
-        lock(&self.held)
+        self.held.lock()
     }
 
     /// Whether this process claims nothing.

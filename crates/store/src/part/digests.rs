@@ -1,9 +1,8 @@
 //! Data whose digest was verified in this process. Many references name the same artifact, whose data is then hashed
 //! once.
-
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::base::sync::OnceLock;
 use crate::format::same::{Same, data_of};
 
 /// The number of digests that are remembered.

@@ -1,12 +1,13 @@
 //! One part of a stash: its state, how it is opened, and how the rest of it is read later.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use crate::base::keyed::Keyed;
+use crate::base::sync::{Mutex, OnceLock};
 use crate::base::timer::{Timer, never};
-use crate::base::util::{lock, unix_ms};
+use crate::base::util::unix_ms;
 use crate::disk::folder::Folder;
 use crate::disk::home::Home;
 use crate::format::codec::Codec;
@@ -155,7 +156,7 @@ impl Part {
         });
         // A crash count may be in a segment that is not read yet.
         part.view.fall_behind();
-        lock(&shared.parts).push(part.me.clone());
+        shared.parts.lock().push(part.me.clone());
         let began = Instant::now();
         let outcome = part.read_in_time();
         shared.spent_on_opening(began.elapsed());
@@ -234,7 +235,7 @@ impl Part {
 
     /// For the helper: reads what the program could not wait for, and drops recent records of retired segments.
     pub(crate) fn catch_up(&self, interrupted: &dyn Fn() -> bool) {
-        self.recent.forget_segments(&std::mem::take(&mut *lock(&self.retired)));
+        self.recent.forget_segments(&std::mem::take(&mut *self.retired.lock()));
         if !self.view.is_behind() || self.is_refused() {
             return;
         }
@@ -267,7 +268,7 @@ impl Part {
             }
         }
         if !found.retired.is_empty() {
-            lock(&self.retired).extend(found.retired);
+            self.retired.lock().extend(found.retired);
             self.shared.ask_for_help();
         }
         if found.put_off {

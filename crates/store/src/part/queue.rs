@@ -2,14 +2,14 @@
 //! other.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
-use std::sync::{Arc, Condvar, Mutex, OnceLock, Weak};
+use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crossbeam_queue::{ArrayQueue, SegQueue};
 
 use crate::base::memory::QUEUED;
-use crate::base::util::lock;
+use crate::base::sync::{Condvar, Mutex, OnceLock};
 use crate::forks as fork;
 use crate::format::record::Key;
 use crate::maintenance::work::ModulesOf;
@@ -327,7 +327,7 @@ impl<P: Destination> Shared<P> {
 
     /// The parts that are in use.
     pub(crate) fn live_parts(&self) -> Vec<Arc<P>> {
-        lock(&self.parts).iter().filter_map(Weak::upgrade).collect()
+        self.parts.lock().iter().filter_map(Weak::upgrade).collect()
     }
 
     /// Whether records are written: a writer runs or can be started.
@@ -421,7 +421,7 @@ impl<P: Destination> Shared<P> {
 
     /// For the writer: they are made.
     pub(crate) fn guards_are_served(&self) {
-        let _guards = lock(&self.guards);
+        let _guards = self.guards.lock();
         self.guards_served.notify_all();
     }
 
@@ -436,13 +436,13 @@ impl<P: Destination> Shared<P> {
             std::thread::yield_now();
         }
         if !limit.is_zero() {
-            drop(self.guards_served.wait_timeout_while(lock(&self.guards), limit, |()| !is_over()));
+            drop(self.guards_served.wait_timeout_while(self.guards.lock(), limit, |()| !is_over()));
         }
     }
 
     /// The helper is to merge the indexes of these parts.
     pub(crate) fn merge_later(self: &Arc<Self>, parts: impl Iterator<Item = Arc<ReadOnlyPart>>) {
-        let mut unmerged = lock(&self.unmerged);
+        let mut unmerged = self.unmerged.lock();
         unmerged.extend(parts);
         let is_asked = !unmerged.is_empty();
         drop(unmerged);
@@ -453,7 +453,7 @@ impl<P: Destination> Shared<P> {
 
     /// For the helper.
     pub(crate) fn merge(&self, interrupted: &dyn Fn() -> bool) {
-        for part in std::mem::take(&mut *lock(&self.unmerged)) {
+        for part in std::mem::take(&mut *self.unmerged.lock()) {
             part.merge(interrupted);
         }
     }
@@ -486,13 +486,13 @@ impl<P: Destination> Shared<P> {
 
     /// The writer or the helper has ended.
     pub(crate) fn notify_ended(&self) {
-        let _ending = lock(&self.ending);
+        let _ending = self.ending.lock();
         self.ended.notify_all();
     }
 
     /// Waits until `is_over` says true, at most for `limit`.
     pub(crate) fn await_end(&self, limit: Duration, is_over: impl Fn() -> bool) {
-        drop(self.ended.wait_timeout_while(lock(&self.ending), limit, |()| !is_over()));
+        drop(self.ended.wait_timeout_while(self.ending.lock(), limit, |()| !is_over()));
     }
 
     /// For the last user of a closed stash, which is the writer or the thread that closes it: drops what was queued too
@@ -502,8 +502,8 @@ impl<P: Destination> Shared<P> {
         self.discard();
         // The program may keep a part for longer; the reporter's closure must not live on with it. Dropping either may
         // run other code, so no lock is held.
-        let reporter = lock(&self.reporter).take();
-        let kept = std::mem::take(&mut *lock(&self.parts_at_close));
+        let reporter = self.reporter.lock().take();
+        let kept = std::mem::take(&mut *self.parts_at_close.lock());
         drop((reporter, kept));
     }
 
@@ -669,10 +669,9 @@ impl<P: Destination> Shared<P> {
         while self.flushed_up_to.load(Ordering::Acquire) < mine && began.elapsed() < limit.min(AWAKE) {
             std::thread::yield_now();
         }
-        let done = lock(&self.flushes_done);
+        let done = self.flushes_done.lock();
         let unfinished = |done: &mut u64| *done < mine && !self.writer.has_failed();
-        let waited = self.flushed.wait_timeout_while(done, limit, unfinished);
-        waited.is_ok_and(|(done, _)| *done >= mine)
+        *self.flushed.wait_timeout_while(done, limit, unfinished) >= mine
     }
 
     /// The number of the latest flush.
@@ -682,12 +681,12 @@ impl<P: Destination> Shared<P> {
 
     /// Whether a thread waits for flush number `asked`.
     pub(crate) fn flush_is_open(&self, asked: u64) -> bool {
-        *lock(&self.flushes_done) < asked
+        *self.flushes_done.lock() < asked
     }
 
     /// Everything that was queued before flush number `asked` is written.
     pub(crate) fn flush_done(&self, asked: u64) {
-        let mut done = lock(&self.flushes_done);
+        let mut done = self.flushes_done.lock();
         *done = (*done).max(asked);
         self.flushed_up_to.store(*done, Ordering::Release);
         self.flushed.notify_all();
@@ -696,7 +695,7 @@ impl<P: Destination> Shared<P> {
     /// Closes the queues: the writer does what is left to do, and ends. A writer that was not needed yet is started
     /// only if `called_for`.
     pub(crate) fn close(self: &Arc<Self>, called_for: bool) {
-        *lock(&self.parts_at_close) = self.live_parts();
+        *self.parts_at_close.lock() = self.live_parts();
         self.closing.store(true, Ordering::SeqCst);
         if called_for || self.writer.is_resting() {
             self.start_writer();

@@ -1,9 +1,10 @@
 //! A part that this process looks into and never writes to.
 
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
+use crate::base::sync::OnceLock;
 use crate::disk::folder::Folder;
 use crate::format::file::PartIdentity;
 use crate::format::record::{CRASH_LIMIT, Key, Kind};

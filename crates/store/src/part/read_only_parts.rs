@@ -1,11 +1,12 @@
 //! Parts that are only read, opened in pieces after misses.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use arc_swap::{ArcSwap, Guard};
 
+use crate::base::sync::Mutex;
 use crate::base::timer::Timer;
 use crate::format::refusal::OpenError;
 use crate::part::queue::{Destination, Shared};
@@ -134,7 +135,7 @@ impl ReadOnlyParts {
     #[cold]
     fn begin_again(&self, rewrites: u64) {
         // A thread that opens parts now may open old ones: the next look-up begins again.
-        let Ok(mut opening) = self.opening.try_lock() else { return };
+        let Some(mut opening) = self.opening.try_lock() else { return };
         *opening = Opening::default();
         self.parts.store(Arc::default());
         self.next.store(0, Ordering::Relaxed);
@@ -146,7 +147,7 @@ impl ReadOnlyParts {
     #[cold]
     fn open_in_time<D: Destination, L: Lister>(&self, shared: &Arc<Shared<D>>, lister: &L) {
         let is_due = shared.now_ms() >= self.next.load(Ordering::Relaxed) && !shared.is_inert();
-        let Some(mut opening) = is_due.then(|| self.opening.try_lock().ok()).flatten() else { return };
+        let Some(mut opening) = is_due.then(|| self.opening.try_lock()).flatten() else { return };
         opening.attempts += 1;
         let has_time = self.open_each(shared, &mut opening, lister);
         if !has_time || opening.attempts >= ATTEMPTS {
@@ -301,7 +302,7 @@ mod tests {
         }
 
         fn given_up(&self, number: usize, _: &Tallies) {
-            self.given_up.lock().unwrap().push(number);
+            self.given_up.lock().push(number);
         }
 
         fn wants(&self, _: &ReadOnlyPart) -> bool {
@@ -316,12 +317,12 @@ mod tests {
         let (parts, shared) = (ReadOnlyParts::default(), Shared::<Nowhere>::new(WaitLimits::PROGRAM));
         parts.open_more(&shared, &slow);
         assert_eq!((parts.open().len(), parts.are_all_open()), (2, false));
-        while slow.given_up.lock().unwrap().is_empty() {
+        while slow.given_up.lock().is_empty() {
             std::thread::sleep(Duration::from_millis(20));
             parts.open_more(&shared, &slow);
         }
         assert_eq!((parts.open().len(), parts.are_all_open()), (2, false));
-        assert_eq!(slow.given_up.into_inner().unwrap(), [0]);
+        assert_eq!(slow.given_up.into_inner(), [0]);
     }
 
     #[test]
@@ -331,6 +332,6 @@ mod tests {
         let (parts, shared) = (ReadOnlyParts::default(), Shared::<Nowhere>::new(WaitLimits::PROGRAM));
         parts.open_more(&shared, &slow);
         // The time of all together is over.
-        assert_eq!((parts.open().len(), slow.given_up.into_inner().unwrap().len()), (0, 16));
+        assert_eq!((parts.open().len(), slow.given_up.into_inner().len()), (0, 16));
     }
 }

@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::path::Path;
-use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
 
-use crate::base::util::lock;
+use crate::base::sync::Mutex;
 use crate::format::refusal::Refusal;
 use crate::maintenance::outcome::Outcome;
 use crate::reports::model::StoreReport;
@@ -33,7 +32,7 @@ pub(crate) struct Tallies {
 
 /// Adds one. True: it is the first with this reason.
 fn count_one(tally: &Mutex<BTreeMap<String, u64>>, reason: String) -> bool {
-    let mut tally = lock(tally);
+    let mut tally = tally.lock();
     let seen = tally.entry(reason).or_default();
     *seen += 1;
     *seen == 1
@@ -58,7 +57,7 @@ impl Tallies {
 
     /// A base is not used in this run, for this reason.
     pub(crate) fn base_not_used(&self, path: &Path, reason: String) {
-        let mut bases = lock(&self.bases);
+        let mut bases = self.bases.lock();
         if let Entry::Vacant(entry) = bases.entry(path.to_string_lossy().into_owned()) {
             tracing::warn!("a base is not used: {reason}");
             entry.insert(reason);
@@ -75,12 +74,12 @@ impl Tallies {
         let (count, folder) = (lasting.len(), folder.display());
         tracing::warn!("{count} files in {folder} are not used, {first} among them: {reason}");
         let told = format!("files in {folder} are not used, {first} among them: {reason}");
-        lock(&self.bases).entry(folder.to_string()).or_insert(told);
+        self.bases.lock().entry(folder.to_string()).or_insert(told);
     }
 
     /// The stash cannot be used, for this reason.
     pub(crate) fn set_unusable(&self, reason: String) {
-        *lock(&self.unusable) = reason;
+        *self.unusable.lock() = reason;
     }
 
     /// A write failed.
@@ -101,7 +100,7 @@ impl Tallies {
     pub(crate) fn damaged_in_a_base(&self, folder: &Path) {
         self.damaged.fetch_add(1, Ordering::Relaxed);
         let told = format!("records in {} are damaged, and not used", folder.display());
-        if let Entry::Vacant(entry) = lock(&self.bases).entry(format!("{} damaged", folder.display())) {
+        if let Entry::Vacant(entry) = self.bases.lock().entry(format!("{} damaged", folder.display())) {
             tracing::warn!("{told}");
             entry.insert(told);
         }
@@ -120,26 +119,26 @@ impl Tallies {
 
     /// What maintenance has evicted and merged.
     pub(crate) fn set_maintained(&self, outcome: Outcome) {
-        *lock(&self.maintenance) = outcome;
+        *self.maintenance.lock() = outcome;
     }
 
     /// Files by reason, and bases by [`OF_A_BASE`] and the reason in words.
     fn all_refused(&self) -> BTreeMap<String, u64> {
-        let mut refused = lock(&self.refused).clone();
-        refused.extend(lock(&self.bases).values().map(|reason| (format!("{OF_A_BASE}{reason}"), 1)));
+        let mut refused = self.refused.lock().clone();
+        refused.extend(self.bases.lock().values().map(|reason| (format!("{OF_A_BASE}{reason}"), 1)));
         refused
     }
 
     /// The counters as the report has them.
     pub(crate) fn report(&self) -> StoreReport {
-        let Outcome { evicted_records, evicted_bytes, written, freed, .. } = lock(&self.maintenance).clone();
+        let Outcome { evicted_records, evicted_bytes, written, freed, .. } = self.maintenance.lock().clone();
         StoreReport {
-            unusable: lock(&self.unusable).clone(),
+            unusable: self.unusable.lock().clone(),
             refused: self.all_refused(),
             damaged_records: self.damaged.load(Ordering::Relaxed),
             written_records: self.written_records.load(Ordering::Relaxed),
             written_bytes: self.written_bytes.load(Ordering::Relaxed),
-            write_errors: lock(&self.write_errors).clone(),
+            write_errors: self.write_errors.lock().clone(),
             dropped: self.dropped.load(Ordering::Relaxed),
             evicted_bytes,
             evicted_records,

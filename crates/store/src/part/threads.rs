@@ -1,12 +1,11 @@
 //! The writer and the helper as other threads see them: whether they run, and how to wake and join them.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use crate::base::sync::{Condvar, Mutex};
 use crate::base::thread::{self, Stack};
-use crate::base::util::lock;
 
 const NOT_STARTED: u8 = 0;
 const STARTING: u8 = 1;
@@ -47,7 +46,7 @@ impl WriterThread {
             return;
         }
         // The handle of a thread that rests is dropped: there is nothing of it to wait for.
-        let mut handle = lock(&self.handle);
+        let mut handle = self.handle.lock();
         let claims = |from| self.state.compare_exchange(from, STARTING, Ordering::SeqCst, Ordering::SeqCst);
         if claims(NOT_STARTED).is_ok() || claims(RESTING).is_ok() {
             *handle = spawn();
@@ -59,14 +58,14 @@ impl WriterThread {
 
     /// Ends a sleep.
     pub(crate) fn wake(&self) {
-        *lock(&self.must_look) = true;
+        *self.must_look.lock() = true;
         self.woken.notify_one();
     }
 
     /// For the writer: sleeps, until another thread ends that.
     pub(crate) fn sleep(&self, limit: Duration) {
-        let waits = self.woken.wait_timeout_while(lock(&self.must_look), limit, |must_look| !*must_look);
-        *waits.unwrap_or_else(PoisonError::into_inner).0 = false;
+        let must_look = self.must_look.lock();
+        *self.woken.wait_timeout_while(must_look, limit, |must_look| !*must_look) = false;
     }
 
     /// Whether there is a thread that takes records, or one that has left something to go on with.
@@ -91,13 +90,13 @@ impl WriterThread {
 
     /// Whether the caller is this thread.
     pub(crate) fn is_me(&self) -> bool {
-        let handle = lock(&self.handle);
+        let handle = self.handle.lock();
         handle.as_ref().is_some_and(|handle| handle.thread().id() == std::thread::current().id())
     }
 
     /// The handle, for the one thread that joins it. `None`: it was taken, or there is no thread.
     pub(crate) fn take_to_join(&self) -> Option<JoinHandle<()>> {
-        lock(&self.handle).take()
+        self.handle.lock().take()
     }
 
     /// For the writer: it runs.
@@ -127,7 +126,7 @@ impl WriterThread {
 
     /// For a forked child, which does not have the thread: the handle must not be dropped.
     pub(crate) fn forget(&self) {
-        if let Ok(mut handle) = self.handle.try_lock() {
+        if let Some(mut handle) = self.handle.try_lock() {
             std::mem::forget(handle.take());
         }
     }
@@ -156,7 +155,7 @@ impl HelperThread {
         if !started {
             self.set_done();
         }
-        *lock(&self.join) = handle;
+        *self.join.lock() = handle;
         started
     }
 
@@ -167,7 +166,7 @@ impl HelperThread {
 
     /// Joins the thread if it has ended. Otherwise it goes on, detached.
     pub(crate) fn join(&self) {
-        let handle = lock(&self.join).take();
+        let handle = self.join.lock().take();
         if let Some(handle) = handle.filter(|_| !self.is_busy()) {
             // The thread's body catches panics.
             let _ = handle.join();
@@ -176,7 +175,7 @@ impl HelperThread {
 
     /// For a forked child, which does not have the thread: the handle must not be dropped.
     pub(crate) fn forget(&self) {
-        if let Ok(mut join) = self.join.try_lock() {
+        if let Some(mut join) = self.join.try_lock() {
             std::mem::forget(join.take());
         }
     }

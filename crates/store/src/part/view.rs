@@ -2,15 +2,15 @@
 //! processes have written since.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, Guard};
 
 use crate::base::sort;
+use crate::base::sync::Mutex;
 use crate::base::timer::Timer;
-use crate::base::util::lock;
 use crate::disk::folder::{Folder, write_all_at};
 use crate::disk::{locks, ops as disk};
 use crate::format::file::{FileHeader, PartIdentity};
@@ -108,19 +108,19 @@ impl View {
     /// Whether a record is known to be damaged.
     pub(crate) fn is_lost(&self, segment: &Segment, offset: u64) -> bool {
         self.any_lost.load(Ordering::Acquire)
-            && lock(&self.lost).contains(&(segment.name().to_owned(), offset))
+            && self.lost.lock().contains(&(segment.name().to_owned(), offset))
     }
 
     /// Notes that a record is damaged. False: that was known.
     pub(crate) fn lose(&self, segment: &Segment, offset: u64) -> bool {
-        let new = lock(&self.lost).insert((segment.name().to_owned(), offset));
+        let new = self.lost.lock().insert((segment.name().to_owned(), offset));
         self.any_lost.store(true, Ordering::Release);
         new
     }
 
     /// Notes the name of a segment that this process writes.
     pub(crate) fn add_ours(&self, name: &str) {
-        lock(&self.ours).insert(name.to_owned());
+        self.ours.lock().insert(name.to_owned());
     }
 
     /// Whether not everything is read.
@@ -131,7 +131,7 @@ impl View {
     /// Whether there may be unsealed files of dead writers.
     pub(crate) fn has_orphans(&self) -> bool {
         // A thread that holds the lock may be about to add one.
-        self.known.try_lock().map_or(true, |known| !known.orphans.is_empty())
+        self.known.try_lock().is_none_or(|known| !known.orphans.is_empty())
     }
 
     /// Notes that not everything is read.
@@ -175,11 +175,7 @@ impl View {
         identity: &PartIdentity,
         limit: &ReadLimit<'_>,
     ) -> Option<std::io::Result<Found>> {
-        let mut known = match self.known.try_lock() {
-            Ok(known) => known,
-            Err(TryLockError::Poisoned(poisoned)) => PoisonError::into_inner(poisoned),
-            Err(TryLockError::WouldBlock) => return None,
-        };
+        let mut known = self.known.try_lock()?;
         let (names, complete) = match folder.names_until(".vks", limit.interrupted) {
             Ok(names) => names,
             Err(error) => return Some(Err(error)),
@@ -192,14 +188,14 @@ impl View {
         let gone = before.iter().filter(|segment| !is_there(segment.name())).cloned().collect();
         known.names.retain(|name| is_there(name));
         known.followed.retain(|name, _| is_there(name));
-        lock(&self.ours).retain(|name| is_there(name));
+        self.ours.lock().retain(|name| is_there(name));
 
         let found = Found { put_off: !complete, ..Found::default() };
         let (known, added) = (&mut *known, Vec::new());
         let mut refresh = Refresh { folder, identity, limit, known, before, added, gone, found };
         // The newest first, because their records supersede those of the others if there is no time for all.
         for name in names.into_iter().rev() {
-            let is_known = refresh.known.names.contains(&name) || lock(&self.ours).contains(&name);
+            let is_known = refresh.known.names.contains(&name) || self.ours.lock().contains(&name);
             if !is_known || refresh.known.followed.contains_key(&name) {
                 refresh.read(name);
             }
@@ -245,7 +241,7 @@ impl View {
         clean_up(folder);
         while !interrupted() {
             // If a refresh holds the lock, its process finds the orphans at its next attempt.
-            let Some(orphan) = self.known.try_lock().ok().and_then(|mut known| known.orphans.pop()) else {
+            let Some(orphan) = self.known.try_lock().and_then(|mut known| known.orphans.pop()) else {
                 break;
             };
             if seal(folder, &orphan).is_none() {

@@ -4,14 +4,15 @@ use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::Arc;
 
 use bincode::config::Configuration;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::base::sort;
-use crate::base::util::{lock, random, unix_ms};
+use crate::base::sync::{Mutex, OnceLock};
+use crate::base::util::{random, unix_ms};
 use crate::disk::folder::{Folder, read_at};
 use crate::format::bytes::{Reader, put_u32};
 use crate::format::refusal::Refusal;
@@ -61,7 +62,7 @@ impl RunName {
     /// Makes and writes a report while no other thread does. So a report that the disk delays never replaces a later
     /// one.
     pub fn in_turn<T>(&self, make_and_write: impl FnOnce() -> T) -> T {
-        let _turn = lock(&self.turn);
+        let _turn = self.turn.lock();
         make_and_write()
     }
 }

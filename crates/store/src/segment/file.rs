@@ -1,11 +1,12 @@
 //! An open segment file, and positioned reads from it. A memory mapping would kill the host process as soon as another
 //! process truncates the file.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::{fmt, io};
 
 use crate::base::descriptor::Descriptor;
+use crate::base::sync::OnceLock;
 use crate::base::timer::never;
 use crate::codec;
 use crate::disk::folder::{Folder, read_at};

@@ -2,9 +2,9 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::OnceLock;
 
 use crate::base::descriptor::Descriptor;
+use crate::base::sync::OnceLock;
 use crate::base::timer::never;
 use crate::disk::folder::Folder;
 use crate::disk::folder::read_at;

@@ -2,7 +2,6 @@
 
 use std::hash::BuildHasher as _;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use rustix::fs::{Mode, OFlags};
@@ -11,6 +10,7 @@ use rustix::io::Errno;
 use super::file::{Complaint, Config, Wrong};
 use super::values::{BASES, CacheKinds, EXCLUDED_PROGRAMS, Settings};
 use crate::base::descriptor::Descriptor;
+use crate::base::sync::OnceLock;
 use crate::base::timer::never;
 use crate::disk::folder::{Folder, read_at};
 use crate::disk::ops as disk;

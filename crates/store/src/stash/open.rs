@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use crate::base::sync::Mutex;
 use crate::base::timer::{Timer, never};
-use crate::base::util::lock;
 use crate::disk::home::Home;
 use crate::format::app_name::AppName;
 use crate::format::device::DeviceHeader;
@@ -155,10 +155,10 @@ impl Stash {
         let digest = header.digest();
         if self.shared.is_inert() {
             // A thread that this process does not have may hold the lock.
-            let devices = self.devices.try_lock().map_err(|_| OpenError::Forked)?;
+            let devices = self.devices.try_lock().ok_or(OpenError::Forked)?;
             return devices.get(&digest).cloned().ok_or(OpenError::Forked);
         }
-        let mut devices = lock(&self.devices);
+        let mut devices = self.devices.lock();
         if let Some(part) = devices.get(&digest) {
             return Ok(part.clone());
         }
@@ -176,7 +176,7 @@ impl Stash {
     /// and when the stash closes. It must not hold a reference to the stash.
     pub fn set_reporter(&self, report: Box<dyn Fn(StoreReport) -> RunReport + Send + Sync>) {
         if !self.shared.is_inert() {
-            *lock(&self.shared.reporter) = Some(Arc::from(report));
+            *self.shared.reporter.lock() = Some(Arc::from(report));
         }
     }
 
@@ -318,7 +318,7 @@ impl Stash {
             let parts = self.shared.live_parts();
             self.shared.is_open()
                 && !parts.iter().any(|part| part.expects_guard() || part.is_refused() || part.holds_back())
-                && lock(&self.devices).len() <= MOST_AT_REST
+                && self.devices.lock().len() <= MOST_AT_REST
         };
         if self.shared.is_inert() || !is_sound() {
             return false;
@@ -357,7 +357,7 @@ impl Stash {
     /// Whether there is something to do at the end even if nothing was written.
     fn has_final_work(&self) -> bool {
         let has_guard = || self.shared.live_parts().iter().any(|part| part.has_guard());
-        lock(&self.shared.reporter).is_some() || has_guard()
+        self.shared.reporter.lock().is_some() || has_guard()
     }
 
     /// In a process that gets no threads: what the writer does at the end, but for records.

@@ -1,8 +1,8 @@
 //! Writing the report of this process to its stash.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use crate::base::util::lock;
+use crate::base::sync::Mutex;
 use crate::disk::home::Home;
 use crate::part::open::Shared;
 use crate::reports::runs::{self, RunName};
@@ -20,7 +20,7 @@ pub(crate) struct Runs {
 impl Runs {
     /// Takes the entries that wait in the queue.
     pub(crate) fn take_timeline(&self, shared: &Shared) {
-        let mut entries = lock(&self.timeline);
+        let mut entries = self.timeline.lock();
         while let Some(entry) = shared.pop_timeline() {
             if entries.len() < MOST {
                 entries.push(entry);
@@ -32,12 +32,12 @@ impl Runs {
     pub(crate) fn write(&self, shared: &Shared) {
         self.take_timeline(shared);
         // The layer's closure is not called under the lock.
-        let Some(reporter) = lock(&shared.reporter).clone() else { return };
+        let Some(reporter) = shared.reporter.lock().clone() else { return };
         let written = self.name.in_turn(|| {
             let report = reporter(shared.tallies.report());
             let folder = self.home.open().and_then(|home| home.folder.sub("runs", true));
             let folder = folder.map_err(|error| error.to_string())?;
-            let entries = std::mem::take(&mut *lock(&self.timeline));
+            let entries = std::mem::take(&mut *self.timeline.lock());
             let written = timeline::append(&folder, &self.name.timeline(), &entries);
             written
                 .and(runs::write_in(&folder, &self.name, &report))

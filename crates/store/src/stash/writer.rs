@@ -3,13 +3,14 @@
 //! while it ends, and the next one goes on with what it has left.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use crate::base::sync::Mutex;
 use crate::base::thread::{self, Stack};
 use crate::base::timer::Timer;
-use crate::base::util::{lock, random, unix_ms};
+use crate::base::util::{random, unix_ms};
 use crate::disk::home::Home;
 use crate::format::record::{FORGOTTEN, Key, Kind, UseRecord};
 use crate::format::sizes::RECORD_HEADER_BYTES;
@@ -62,7 +63,7 @@ impl Start {
 
     /// Starts the thread. `None`: the system refuses it, and what another one has left is dropped.
     pub(crate) fn spawn(&self, shared: &Arc<Shared>) -> Option<JoinHandle<()>> {
-        let (left, resting) = (lock(&self.resting).take(), self.resting.clone());
+        let (left, resting) = (self.resting.lock().take(), self.resting.clone());
         let writer = left.unwrap_or_else(|| {
             let schedule = Arc::new(Schedule::new(self.home.clone()));
             let space = Space::new(self.home.clone());
@@ -89,14 +90,14 @@ fn live(mut writer: Writer, resting: &Mutex<Option<Writer>>) {
                 break;
             }
         }
-        *lock(resting) = Some(writer);
+        *resting.lock() = Some(writer);
         shared.writer.rests();
         // What comes from now on starts another thread. What came before is this one's.
         if !shared.is_wanted() || !shared.writer.goes_on() {
             return;
         }
         // The writer's state is still in `resting` if no other thread was started.
-        match lock(resting).take() {
+        match resting.lock().take() {
             Some(left) => writer = left,
             None => return,
         }
