@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use vkstash_layer_tests::child::{Scenario, scenario};
 use vkstash_layer_tests::env::{Driver, Env};
-use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions, spirv};
+use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions, allocator, spirv};
 use vkstash_layer_tests::waiting::PATIENCE;
 use vkstash_layer_tests::work::Work;
 
@@ -97,28 +97,12 @@ unsafe extern "system" fn message(
 unsafe extern "system" fn allocate(
     _: *mut c_void,
     size: usize,
-    alignment: usize,
-    _: vk::SystemAllocationScope,
-) -> *mut c_void {
-    MEETING.meet();
-    // SAFETY: a power of two, which is a multiple of a pointer's size, and any size.
-    unsafe { libc::memalign(alignment.max(16), size) }
-}
-
-unsafe extern "system" fn reallocate(
-    _: *mut c_void,
-    original: *mut c_void,
-    size: usize,
     _: usize,
     _: vk::SystemAllocationScope,
 ) -> *mut c_void {
-    // SAFETY: memory of `allocate`; drivers ask for no alignment above malloc's here.
-    unsafe { libc::realloc(original, size) }
-}
-
-unsafe extern "system" fn free(_: *mut c_void, memory: *mut c_void) {
-    // SAFETY: memory of `allocate`, or null.
-    unsafe { libc::free(memory) };
+    MEETING.meet();
+    // SAFETY: malloc takes any size; the other callbacks are those of `allocator::of_malloc`.
+    unsafe { libc::malloc(size) }
 }
 
 /// Commands of a program, each by its number.
@@ -183,10 +167,7 @@ impl Program<'_> {
 
 /// Runs each command, and in each callback of it, on another thread, all of them.
 fn meet(input: &Value) -> Value {
-    let callbacks = vk::AllocationCallbacks::default()
-        .pfn_allocation(Some(allocate))
-        .pfn_reallocation(Some(reallocate))
-        .pfn_free(Some(free));
+    let callbacks = allocator::of_malloc().pfn_allocation(Some(allocate));
     let chosen = |name: &str| (input == name).then_some(&callbacks);
     let says = input == "messenger";
     let options = InstanceOptions {

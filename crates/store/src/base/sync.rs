@@ -132,11 +132,6 @@ impl<T> OnceLock<T> {
         self.0.get()
     }
 
-    /// The value.
-    pub fn get_mut(&mut self) -> Option<&mut T> {
-        self.0.get_mut()
-    }
-
     /// Sets the value. An error has it back: there is one.
     pub fn set(&self, value: T) -> Result<(), T> {
         self.0.set(value)
@@ -148,11 +143,6 @@ impl<T> OnceLock<T> {
             let _held = Note::of::<T>();
             make()
         })
-    }
-
-    /// The value.
-    pub fn into_inner(self) -> Option<T> {
-        self.0.into_inner()
     }
 }
 
