@@ -5,7 +5,9 @@
 use std::time::Duration;
 
 #[cfg(debug_assertions)]
-use vkstash_store::base::sync::{Mutex, OnceLock};
+use vkstash_store::base::once::OnceLock;
+#[cfg(debug_assertions)]
+use vkstash_store::base::sync::Mutex;
 
 /// Panics where VKSTASH_TEST_PANIC names this place: `PLACE`, or `PLACE:N` for the N-th time that it is reached. Where
 /// VKSTASH_TEST_HOLDS names it, the thread has a lock from now on.
@@ -140,11 +142,24 @@ pub fn until_memory(usual: Duration) -> Duration {
 #[cfg(debug_assertions)]
 #[unsafe(no_mangle)]
 pub extern "C" fn vkstash_test_held(in_callback: bool, to: *mut u8, size: usize) -> usize {
-    let name = vkstash_store::base::sync::held(in_callback).unwrap_or_default();
+    let name = vkstash_store::base::held::held(in_callback).unwrap_or_default();
     let length = name.len().min(size);
     if length > 0 {
         // SAFETY: the test driver passes memory of `size` bytes.
         unsafe { std::ptr::copy_nonoverlapping(name.as_ptr(), to, length) };
     }
     length
+}
+
+/// Has each lock told that a thread takes, with its name, from now on. Suites fork there.
+#[cfg(debug_assertions)]
+#[unsafe(no_mangle)]
+pub extern "C" fn vkstash_test_observe(observer: extern "C" fn(*const u8, usize)) {
+    static OBSERVER: OnceLock<extern "C" fn(*const u8, usize)> = OnceLock::new();
+    let _ = OBSERVER.set(observer);
+    vkstash_store::base::held::observe(|name| {
+        if let Some(observer) = OBSERVER.get() {
+            observer(name.as_ptr(), name.len());
+        }
+    });
 }

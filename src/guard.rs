@@ -3,8 +3,8 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 
 use crate::log;
+use vkstash_store::base::once::Once;
 use vkstash_store::base::signals;
-use vkstash_store::base::sync::OnceLock;
 
 /// Runs `body`; if it panics, `fallback` decides what the program gets. State behind the panic is either
 /// atomic, behind a lock that tolerates poisoning, or local, so going on is safe.
@@ -48,8 +48,8 @@ fn say(line: impl FnOnce()) {
 /// The message of a panic goes to standard error, past the log; it is to raise no signal there. This library's copy of
 /// the standard library has a hook of its own, which the program does not share.
 pub fn silence_panics() {
-    static ONCE: OnceLock<()> = OnceLock::new();
-    ONCE.get_or_init(|| {
+    static ONCE: Once = Once::new();
+    ONCE.run(|| {
         let before = take_hook();
         set_hook(Box::new(move |panic| signals::silenced(|| before(panic))));
     });

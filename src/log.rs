@@ -13,8 +13,8 @@ use tracing::{Event, Metadata, Subscriber};
 use crate::config::OfProcess;
 use crate::user_file;
 use vkstash_store::base::descriptor::Descriptor;
+use vkstash_store::base::once::Once;
 use vkstash_store::base::signals;
-use vkstash_store::base::sync::OnceLock;
 use vkstash_store::base::text::is_printable;
 
 /// Writes events as lines, `vkstash: warn: text`: the reader of a game's output must see where a line comes from. There
@@ -105,8 +105,8 @@ impl Sink {
 /// Sets up logging, once in the life of the library, before the first line: most programs that load the layer
 /// never need one. The subscriber is this library's own: it does not touch what the program or other layers log with.
 pub fn init() {
-    static ONCE: OnceLock<()> = OnceLock::new();
-    ONCE.get_or_init(|| {
+    static ONCE: Once = Once::new();
+    ONCE.run(|| {
         let OfProcess { log, log_file, .. } = OfProcess::get();
         let (level, unknown) = match log.as_deref() {
             Some("off") => (LevelFilter::OFF, None),

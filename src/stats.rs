@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering, fence};
 
 use crate::live;
 use vkstash_model::counters::{BypassReason, Count};
+use vkstash_store::base::once::OnceLock;
 use vkstash_store::base::sharded::Sharded;
-use vkstash_store::base::sync::{Mutex, OnceLock};
+use vkstash_store::base::sync::Mutex;
 use vkstash_store::reports::model::BypassReport;
 
 const WIDTH: usize = Count::ALL.len();

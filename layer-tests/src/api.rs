@@ -58,6 +58,16 @@ impl Api {
         found
     }
 
+    /// In a build with debug assertions: has each lock told that a thread takes in the library, from now on.
+    pub fn observe(&self, observer: extern "C" fn(*const u8, usize)) {
+        type Observe = unsafe extern "C" fn(extern "C" fn(*const u8, usize));
+        // SAFETY: src/faults.rs declares the function so.
+        unsafe {
+            let function: Observe = transmute(self.function("vkstash_test_observe"));
+            function(observer);
+        }
+    }
+
     /// vkstash_cache_control, with the name that [`crate::vulkan::InstanceOptions`] has.
     pub fn control(&self, kinds: u32, control: u32) -> i32 {
         type Control = unsafe extern "C" fn(u32, u32, *const c_char) -> i32;

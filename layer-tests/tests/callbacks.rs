@@ -106,15 +106,17 @@ unsafe extern "system" fn allocate(
 }
 
 /// Commands of a program, each by its number.
-struct Program<'a> {
-    instance: &'a Instance,
-    device: &'a Device,
-    shared: vk::PipelineCache,
+pub struct Program<'a> {
+    pub instance: &'a Instance,
+    pub device: &'a Device,
+    pub shared: vk::PipelineCache,
     /// Constants of pipelines that are new.
-    next: AtomicU32,
+    pub next: AtomicU32,
 }
 
-const COMMANDS: usize = 10;
+pub const COMMANDS: usize = 10;
+/// The command in which the loader has a lock of its own.
+pub const LISTING_COMMAND: usize = 8;
 
 impl Program<'_> {
     fn create(&self, cache: vk::PipelineCache, first: u32) {
@@ -141,7 +143,7 @@ impl Program<'_> {
         unsafe { self.device.create_compute(cache, &[info]) }.0
     }
 
-    fn run(&self, number: usize) {
+    pub fn run(&self, number: usize) {
         let new = || self.next.fetch_add(1, Ordering::Relaxed);
         match number {
             0 => self.create(self.shared, new()),
@@ -158,8 +160,7 @@ impl Program<'_> {
                 unsafe { self.device.raw.merge_pipeline_caches(own, &[self.shared]) }.unwrap();
                 self.device.destroy_cache(own);
             }
-            // The loader has a lock of its own in commands that list something.
-            8 => _ = self.instance.identifier_support(self.device.physical),
+            LISTING_COMMAND => _ = self.instance.identifier_support(self.device.physical),
             _ => _ = self.device.module(&spirv::compute(new())),
         }
     }

@@ -31,6 +31,7 @@ mod forks;
 mod frames;
 mod generated_commands;
 mod guard;
+mod held_at_forks;
 mod host;
 mod icd_extensions;
 mod identifiers;

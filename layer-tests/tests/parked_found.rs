@@ -12,7 +12,7 @@ use vkstash_layer_tests::waiting;
 use vkstash_layer_tests::work::{self, Caches, Done, Shader, Work};
 use vkstash_store::stash::inspect::list_applications;
 
-use super::parked::{late, run_parked, with_parking};
+use super::parked::{late, run_parked, traced, until_parked, with_parking};
 
 const STEPS: &[(&str, Step)] = &[("work", work::step), ("late", late)];
 pub(super) const COUNT: u64 = 12;
@@ -162,6 +162,43 @@ fn calls_with_caches_get_them_and_their_caches_hold_what_they_would() {
                     }
                 }
             }
+        }
+    });
+}
+
+/// Makes the work twice in one cache, once it is parked. How many hits in that cache each has reported.
+fn twice(input: &Value) -> Value {
+    let work: Work = serde_json::from_value(input["work"].clone()).unwrap();
+    let instance = Instance::new(&InstanceOptions::default()).unwrap();
+    let device = Arc::new(Device::new(&instance, &work.device_options()).unwrap());
+    until_parked(&input["trace"], input["parked"].as_u64().unwrap());
+    let cache = device.cache(&[]);
+    let hits = || work.run_through(&device, cache).feedback.iter().filter(|f| f.says_hit()).count();
+    json!([hits(), hits()])
+}
+
+/// The first one was parked, and the driver, which is asked first, has the second one on its disk.
+#[test]
+fn the_second_of_two_equal_ones_is_a_hit_in_their_cache() {
+    scenario(&[("work", work::step), ("twice", twice)], |scenario| {
+        let disk = scenario.folder().join("disk");
+        let driver = json!({ "driver_id": 3, "disk_cache": true, "disk_cache_dir": disk });
+        let env = scenario.on(Driver::Test(driver)).unwrap();
+        let work = Work { caches: Caches::Shared, feedback: true, ..work(Shader::DynamicRendering) };
+        let nothing = json!({ "work": work, "parked": 0, "trace": "" });
+        scenario.run_ok::<Done>("work", &env.clone().without_layer(), &work);
+        let without = scenario.run_ok::<[u64; 2]>("twice", &env.clone().without_layer(), &nothing).value;
+        assert_eq!(without, [0, COUNT]);
+        for ask_first in ["driver", "stash", "auto"] {
+            let env =
+                env.clone().stash(scenario.folder().join(ask_first)).var("VKSTASH_ASK_FIRST", ask_first);
+            scenario.run_ok::<Done>("work", &env.clone().var("VKSTASH_BACKGROUND_WORKERS", "0"), &work);
+            let (env, trace) = traced(scenario, &with_parking(&env));
+            let input = json!({ "work": work, "parked": COUNT, "trace": trace });
+            let seen = scenario.run_ok::<[u64; 2]>("twice", &env, &input);
+            let counters = seen.reports.counters();
+            assert_eq!(seen.reports.sum("parked"), COUNT, "{ask_first}: {counters:?}");
+            assert_eq!(seen.value, without, "{ask_first}: {counters:?}");
         }
     });
 }

@@ -24,7 +24,7 @@ use crate::state::driver_hits::DriverHit;
 use vkstash_model::counters::Count;
 use vkstash_model::live::Activity;
 use vkstash_recipe::rebuild::RebuildError;
-use vkstash_store::base::sync::OnceLock;
+use vkstash_store::base::once::OnceLock;
 use vkstash_store::part::admission::Admission;
 
 /// How long the program must have created no pipelines. Loading comes first: a driver may serialise its calls, and

@@ -14,8 +14,9 @@ use std::time::{Duration, Instant};
 use crate::faults;
 use crate::live;
 use crate::state::device::Device;
+use vkstash_store::base::held::{HeldInDriver, Listed};
+use vkstash_store::base::once::OnceLock;
 use vkstash_store::base::signals;
-use vkstash_store::base::sync::{HeldInDriver, Listed, OnceLock};
 use vkstash_store::forks::PerProcess;
 
 /// How long a worker waits in a row for the program's calls. Threads that always have one under way do not starve it.

@@ -10,7 +10,8 @@ use crate::faults;
 use crate::guard::contained;
 use crate::state::device::Device;
 use crate::state::fast_links::FastLinks;
-use vkstash_store::base::sync::{Mutex, MutexGuard, OnceLock};
+use vkstash_store::base::once::Once;
+use vkstash_store::base::sync::{Mutex, MutexGuard};
 use vkstash_store::base::thread::{self, Stack};
 use vkstash_store::forks::PerProcess;
 use vkstash_store::settings::BackgroundMode;
@@ -51,9 +52,9 @@ pub fn follow(device: &Arc<Device>) {
     devices.alive.retain(|followed| followed.device.strong_count() > 0);
     devices.alive.push(Followed { device: Arc::downgrade(device), environment });
     drop(devices);
-    static AT_EXIT: OnceLock<()> = OnceLock::new();
+    static AT_EXIT: Once = Once::new();
     // SAFETY: the handler is a function of a library that is never unloaded (linked with -z nodelete).
-    AT_EXIT.get_or_init(|| unsafe {
+    AT_EXIT.run(|| unsafe {
         libc::atexit(at_exit);
     });
 }

@@ -24,12 +24,10 @@ pub unsafe fn bypass<I: CreateInfo>(call: &Call<'_, I>, refusal: Refusal) -> Ans
     let mut stripped = Stripped::default();
     let mut arena = Arena::default();
     let mut creation = *call.creation;
-    // With binaries neither modules nor identifiers count (contract 5.5).
-    let has_binaries = refusal.reason == BypassReason::OwnBinaries;
     // SAFETY: the call's create info is valid; `arena` and `stripped`, where its copy's chain and stages
     // live, stay on this stack frame.
     unsafe {
-        if call.names_code_of_the_layers() && !has_binaries {
+        if call.names_code_of_the_layers() {
             device.count(Count::CompileRequired);
             return refuse(call.parsed());
         }

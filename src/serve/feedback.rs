@@ -39,6 +39,18 @@ pub unsafe fn clear_hit(info: Feedback<'_>) {
     }
 }
 
+/// The driver has made the pipeline of something else than the program's cache, which would have held it.
+///
+/// # Safety
+/// As [`cache_hit`].
+pub unsafe fn say_hit(info: Feedback<'_>) {
+    // SAFETY: pPipelineCreationFeedback of the valid structure points to one output, which the driver has filled.
+    let feedback = info.and_then(|info| unsafe { info.p_pipeline_creation_feedback.as_mut() });
+    if let Some(feedback) = feedback.filter(|f| f.flags.contains(vk::PipelineCreationFeedbackFlags::VALID)) {
+        feedback.flags |= HIT;
+    }
+}
+
 /// The pipeline was made before the call: the pipeline's feedback says that handing it over took this time, and `hit`
 /// whether the program's cache would hold it. There is none for the stages, which the specification allows
 /// (contract 3.7).

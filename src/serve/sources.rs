@@ -18,7 +18,7 @@ use super::refuse::{forbid, note_refused, refuse};
 use super::request::{DescribedPipeline, Request};
 use super::{
     artifact, bypass, claim, companion, compile, compile_stored, driver, driver_hits, emulated, facts,
-    fast_link, modules, parked, record,
+    fast_link, feedback, modules, parked, record,
 };
 use crate::live;
 use crate::state::device::Device;
@@ -103,10 +103,17 @@ unsafe fn serve_described<I: CreateInfo>(
         }
     };
     steps.knows(&described.key);
+    let asked = call.parsed().feedback;
+    let would_hit =
+        asked.is_some() && call.program_cache.known().is_some_and(|cache| cache.holds(&described.key));
     // SAFETY: the create info could be captured. The request holds it, or a copy that differs only as it must.
     let answer = unsafe {
         modules::with_request(call, &described, |request| ask_in_order(request, artifact, &mut steps))
     };
+    if would_hit && answer.result == vk::Result::SUCCESS {
+        // SAFETY: the program's valid structure, which was filled with the answer.
+        unsafe { feedback::say_hit(asked) };
+    }
     if call.parsed().is_library() && answer.result == vk::Result::SUCCESS {
         device.objects.libraries.insert(answer.pipeline, Ok(described.library()));
     }

@@ -6,7 +6,7 @@ use super::dispatch::DeviceTable;
 use crate::pipeline_binary;
 use vkstash_model::key;
 use vkstash_recipe::device_configuration::DeviceConfiguration;
-use vkstash_store::base::sync::OnceLock;
+use vkstash_store::base::once::OnceLock;
 use vkstash_store::format::record::Key;
 
 /// What binaries of this device depend on beside their pipelines.

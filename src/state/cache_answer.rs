@@ -15,7 +15,8 @@ use std::time::{Duration, Instant};
 use ash::vk;
 
 use super::private_cache::{CacheCommands, PrivateCache};
-use vkstash_store::base::sync::{HeldInDriver, Listed, Mutex};
+use vkstash_store::base::held::{HeldInDriver, Listed};
+use vkstash_store::base::sync::Mutex;
 use vkstash_store::format::record::Key;
 
 /// What one pipeline, or a cache of the program's that was merged, has left.

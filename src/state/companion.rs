@@ -17,8 +17,9 @@ use rustc_hash::FxHashSet;
 
 use super::private_cache::{CacheCommands, PrivateCache, SharedCache};
 use crate::faults;
+use vkstash_store::base::held::{HeldInDriver, Listed};
 use vkstash_store::base::memory::{Budget, Taken, bounded};
-use vkstash_store::base::sync::{HeldInDriver, Listed, Mutex};
+use vkstash_store::base::sync::Mutex;
 use vkstash_store::format::record::Key;
 
 /// What the artifacts in all companions of the process may take.

@@ -43,7 +43,7 @@ use vkstash_model::identifier::NativeIdentifier;
 use vkstash_model::payload::{Failure, ShaderBinaries};
 use vkstash_model::recipe::SCHEMA;
 use vkstash_recipe::device_configuration::DeviceConfiguration;
-use vkstash_store::base::sync::OnceLock;
+use vkstash_store::base::once::OnceLock;
 use vkstash_store::forks as fork;
 use vkstash_store::format::device::DeviceHeader;
 use vkstash_store::format::record::{ESTIMATES, Key, Kind};
@@ -568,18 +568,19 @@ impl Device {
             return failures.load(Ordering::Relaxed) > 0;
         }
         let Some(stored) = self.stored() else { return false };
-        let count = || {
-            let mut live = 0;
-            stored.device.for_each(Kind::Failed, &mut |_, payload| {
-                live += i64::from(Failure::of(payload) == Failure::Error)
-            });
-            live
-        };
-        // What is not read yet may name more of them.
-        if stored.device.may_have_more() {
-            return stored.device.has_any(Kind::Failed) && count() > 0;
+        if !stored.device.has_any(Kind::Failed) && !stored.device.may_have_more() {
+            let _ = self.failures.set(AtomicI64::new(0));
+            return false;
         }
-        self.failures.get_or_init(|| AtomicI64::new(count())).load(Ordering::Relaxed) > 0
+        let mut live = 0;
+        let is_whole = stored.device.for_each(Kind::Failed, &mut |_, payload| {
+            live += i64::from(Failure::of(payload) == Failure::Error)
+        });
+        // What is not read yet may name more of them.
+        if is_whole && !stored.device.may_have_more() {
+            let _ = self.failures.set(AtomicI64::new(live));
+        }
+        live > 0
     }
 
     /// Adjusts the number of keys that are recorded as failed.

@@ -1,7 +1,7 @@
 //! What is reported of a device.
 
 use crate::stats::Counters;
-use vkstash_store::base::sync::OnceLock;
+use vkstash_store::base::once::OnceLock;
 use vkstash_store::reports::model::DeviceReport;
 
 /// One device of this process, as reports show it. It outlives the device.

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use rustc_hash::FxHashSet;
 
-use vkstash_store::base::sync::{Mutex, OnceLock};
+use vkstash_store::base::once::OnceLock;
+use vkstash_store::base::sync::Mutex;
 use vkstash_store::format::record::Key;
 
 /// The most keys that are noted in a run of a device.

@@ -16,7 +16,9 @@ use super::plan::{Plan, PlanState};
 use super::stored::Source;
 use crate::stats::Counters;
 use vkstash_model::counters::Count;
-use vkstash_store::base::sync::{Condvar, HeldInDriver, Listed, Mutex, MutexGuard, OnceLock};
+use vkstash_store::base::held::{HeldInDriver, Listed};
+use vkstash_store::base::once::OnceLock;
+use vkstash_store::base::sync::{Condvar, Mutex, MutexGuard};
 use vkstash_store::format::record::Key;
 
 /// The most pipelines that wait in one device, finished or in the making.

@@ -11,8 +11,9 @@ use rustc_hash::{FxBuildHasher, FxHashSet};
 
 use super::companion::Companion;
 use vkstash_model::shader_set::ShaderSet;
+use vkstash_store::base::once::OnceLock;
 use vkstash_store::base::sort;
-use vkstash_store::base::sync::{Mutex, MutexGuard, OnceLock};
+use vkstash_store::base::sync::{Mutex, MutexGuard};
 use vkstash_store::format::record::Key;
 
 /// The keys, and the companion cache.

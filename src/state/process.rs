@@ -16,7 +16,8 @@ use crate::live;
 use crate::log;
 use vkstash_model::counters::Count;
 use vkstash_model::recipe;
-use vkstash_store::base::sync::{Mutex, OnceLock};
+use vkstash_store::base::once::Once;
+use vkstash_store::base::sync::Mutex;
 use vkstash_store::base::thread::{self, Stack};
 use vkstash_store::forks as fork;
 use vkstash_store::forks::PerProcess;
@@ -334,9 +335,9 @@ impl Drop for Session {
 /// Programs leave without vkDestroyDevice more often than not. The handler is registered after the driver was
 /// loaded, so it runs before the driver's own.
 fn flush_at_exit() {
-    static ONCE: OnceLock<()> = OnceLock::new();
+    static ONCE: Once = Once::new();
     // SAFETY: the handler is a function of a library that is never unloaded (linked with -z nodelete).
-    ONCE.get_or_init(|| unsafe {
+    ONCE.run(|| unsafe {
         libc::atexit(at_exit);
     });
 }

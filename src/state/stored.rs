@@ -9,7 +9,7 @@ use vkstash_model::check;
 use vkstash_model::counters::Count;
 use vkstash_model::payload::{self, Failure};
 use vkstash_store::base::memory;
-use vkstash_store::base::sync::OnceLock;
+use vkstash_store::base::once::OnceLock;
 use vkstash_store::format::record::{Key, Kind};
 use vkstash_store::part::open::Part;
 use vkstash_store::stash::open::Stash;

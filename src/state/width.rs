@@ -4,7 +4,8 @@
 //! in, all of them may be done sooner (docs/measurements.md). On other drivers nobody waits here.
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
-use vkstash_store::base::sync::{Condvar, HeldInDriver, Listed, Mutex, MutexGuard};
+use vkstash_store::base::held::{HeldInDriver, Listed};
+use vkstash_store::base::sync::{Condvar, Mutex, MutexGuard};
 /// The way into one driver.
 #[derive(Debug, Default)]
 pub struct Width {

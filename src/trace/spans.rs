@@ -8,7 +8,7 @@ use super::file::{Event, TraceFile, now};
 use crate::config::OfProcess;
 use crate::log;
 use vkstash_model::steps::{self, OrderReason};
-use vkstash_store::base::sync::OnceLock;
+use vkstash_store::base::once::OnceLock;
 use vkstash_store::reports::timeline::{Creation, Step};
 
 /// Shorter creation calls are not written.

@@ -6,7 +6,7 @@ use ash::vk;
 
 use crate::config::{self, Death, Fault, ShaderCode};
 use crate::record::{self, Call};
-use crate::{callbacks, held, overlap};
+use crate::{callbacks, forks, held, overlap};
 
 /// Runs one command: records it, applies faults, and catches panics.
 pub fn command(call: Call, body: impl FnOnce(&mut Call) -> vk::Result) -> vk::Result {
@@ -28,6 +28,7 @@ pub fn void(call: Call, body: impl FnOnce(&mut Call)) {
 fn guarded(mut call: Call, body: impl FnOnce(&mut Call) -> vk::Result) -> vk::Result {
     call.thread = record::thread();
     held::check(call.command, false);
+    let _entered = forks::enter();
     let _under_way = overlap::begin(call.command);
     let (place, count) = record::begin(&call);
     callbacks::say_begun(call.command);

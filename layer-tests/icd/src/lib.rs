@@ -26,7 +26,8 @@
 //!   of lists; modules that faults name
 //! - `config` the script
 //! - `callbacks` the program's callbacks, and what they are told
-//! - `overlap` calls that must not overlap; `held` what the layer may not hold; `record` recorded calls
+//! - `overlap` calls that must not overlap; `held` what the layer may not hold; `forks` what a fork waits for; `record`
+//!   recorded calls
 //! - `hash` keys and identifiers
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
@@ -50,6 +51,7 @@ mod element;
 mod executables;
 mod features;
 mod flags;
+mod forks;
 mod graphics;
 mod graphics_state;
 mod handles;

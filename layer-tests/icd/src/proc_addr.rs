@@ -5,7 +5,7 @@ use std::ffi::{CStr, c_char};
 use ash::vk;
 
 use crate::{
-    binaries, caches, compute, config, deferred, device, executables, graphics, identifiers, instance,
+    binaries, caches, compute, config, deferred, device, executables, forks, graphics, identifiers, instance,
     messengers, physical, pipelines, ray_tracing, record, shader_objects, simple,
 };
 
@@ -134,6 +134,7 @@ unsafe extern "system" fn create_instance(
     out: *mut vk::Instance,
 ) -> vk::Result {
     record::save_at_exit();
+    forks::watch();
     if let Err(error) = config::load(has) {
         record::violation(format!("VKSTASH_TEST_ICD: {error}"));
         return vk::Result::ERROR_INITIALIZATION_FAILED;

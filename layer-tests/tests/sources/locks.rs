@@ -1,7 +1,7 @@
 //! What threads wait for each other with is known to the builds that check it, and docs/process.md says what a thread
 //! may have in a driver.
 
-use vkstash_store::base::sync::Listed;
+use vkstash_store::base::held::Listed;
 
 use super::words::repository;
 

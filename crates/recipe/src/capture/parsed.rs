@@ -11,6 +11,7 @@ use super::flags::{
 use super::graphics::subsets::Subsets;
 use super::stage::Naming;
 use crate::chain;
+use vkstash_model::newer;
 
 /// The create options of one pipeline, and where its parts stand that may be read.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +41,8 @@ struct Chained<'a> {
     subsets: Option<vk::GraphicsPipelineLibraryFlagsEXT>,
     libraries: Option<&'a vk::PipelineLibraryCreateInfoKHR<'a>>,
     feedback: Option<&'a vk::PipelineCreationFeedbackCreateInfo<'a>>,
+    /// The pipeline is made of binaries of the program's.
+    binaries: bool,
 }
 
 impl<'a> Chained<'a> {
@@ -65,6 +68,9 @@ impl<'a> Chained<'a> {
                     }
                     vk::StructureType::PIPELINE_CREATION_FEEDBACK_CREATE_INFO => {
                         found.feedback.get_or_insert(&*node.cast());
+                    }
+                    newer::PIPELINE_BINARY_INFO => {
+                        found.binaries |= (*node.cast::<newer::PipelineBinaryInfoKHR>()).binary_count > 0;
                     }
                     _ => {}
                 }
@@ -131,17 +137,15 @@ impl<'a> Parsed<'a> {
         chained: &Chained<'a>,
         stages: &'a [vk::PipelineShaderStageCreateInfo<'a>],
     ) -> Parsed<'a> {
-        Parsed {
-            bind_point,
-            flags: chained.flags.unwrap_or(flags.as_raw().into()),
-            flags2: chained.flags.is_some(),
-            subsets: Subsets::ALL,
-            libraries: &[],
-            stages,
-            // SAFETY: `stages` are valid, and are read by the specification's rules in this pipeline (contract 6).
-            naming: unsafe { Naming::of(stages) },
-            feedback: chained.feedback,
-        }
+        // SAFETY: `stages` are valid, and are read by the specification's rules in this pipeline (contract 6).
+        let mut naming = unsafe { Naming::of(stages) };
+        let flags = chained.flags.unwrap_or(flags.as_raw().into());
+        // With binaries code does not count (contract 5.5), and nothing else needs none but what an identifier names,
+        // which forbids compiling (contract 2.4).
+        naming.lacks_code &= !chained.binaries && (naming.identifier_structure || flags & FAIL_ON != 0);
+        let flags2 = chained.flags.is_some();
+        let feedback = chained.feedback;
+        Parsed { bind_point, flags, flags2, subsets: Subsets::ALL, libraries: &[], stages, naming, feedback }
     }
 
     fn has(&self, flags: u64) -> bool {

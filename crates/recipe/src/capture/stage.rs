@@ -55,7 +55,7 @@ impl<'a> Chained<'a> {
 /// What a create info says of its stages' code before any identifier is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Naming {
-    /// A stage has neither a module nor SPIR-V: its code is named by an identifier, or not at all.
+    /// A stage has neither a module nor SPIR-V, though it needs it: its code is named by an identifier, or not at all.
     pub lacks_code: bool,
     /// A stage carries an identifier structure, of whatever size.
     pub identifier_structure: bool,

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use vkstash_store::base::descriptor::Descriptor;
 use vkstash_store::base::memory;
+use vkstash_store::base::once::OnceLock;
 use vkstash_store::base::signals::Quiet;
-use vkstash_store::base::sync::OnceLock;
 use vkstash_store::disk::folder::read_at;
 use vkstash_store::disk::ops;
 

@@ -4,14 +4,16 @@
 //! |---|---|
 //! | `byte_locks` | locks of single bytes of a file |
 //! | `descriptor` | descriptors that a program may close |
+//! | `held` | what a thread has while others may wait for it |
 //! | `keyed` | the hasher of maps whose keys come from files |
 //! | `memory` | allocations that may fail, and their budgets |
 //! | `signals` | writes that raise no signal |
 //! | `sharded` | counters that threads add to without queueing |
 //! | `sort` | sorting that adds little to the library |
+//! | `once` | what is made once, also where a process forks meanwhile |
 //! | `owner` | files that root creates in a user's folder |
 //! | `parallel` | the same work on many things |
-//! | `sync` | what threads wait for: the only locks of the library |
+//! | `sync` | the only locks of the library |
 //! | `text` | which characters are not printed as they are; hexadecimal digits |
 //! | `thread` | starting threads |
 //! | `timer` | how long a thread of the program may wait |
@@ -19,8 +21,10 @@
 
 pub(crate) mod byte_locks;
 pub mod descriptor;
+pub mod held;
 pub(crate) mod keyed;
 pub mod memory;
+pub mod once;
 pub mod owner;
 pub mod parallel;
 pub mod sharded;

@@ -8,7 +8,7 @@ use zstd::bulk::Compressor;
 use zstd::zstd_safe::{DCtx, DDict, compress_bound};
 
 use crate::base::memory;
-use crate::base::sync::OnceLock;
+use crate::base::once::OnceLock;
 use crate::codec::dictionary;
 use crate::format::codec::CodecError;
 

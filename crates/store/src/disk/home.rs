@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::base::sync::{Mutex, OnceLock};
+use crate::base::once::OnceLock;
+use crate::base::sync::Mutex;
 use crate::base::timer::never;
 use crate::disk::folder::Folder;
 use crate::format::refusal::OpenError;

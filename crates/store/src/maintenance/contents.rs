@@ -17,7 +17,7 @@ use crate::format::table::Row;
 use crate::maintenance::survey;
 use crate::maintenance::survey::PartFolder;
 use crate::segment::file as segment;
-use crate::segment::file::{DamagedIndex, Segment};
+use crate::segment::file::Segment;
 use crate::segment::load;
 use crate::segment::load::State;
 use crate::segment::name;
@@ -96,7 +96,7 @@ impl PartContents {
             if interrupted() {
                 return None;
             }
-            let mut rows = member.segment.rows(&DamagedIndex::WHOLLY);
+            let mut rows = member.segment.known_rows();
             if !lost.is_empty() {
                 rows.retain(|row| !lost.contains(&(member.segment.name().to_owned(), row.offset)));
             }
@@ -125,7 +125,7 @@ impl PartContents {
 
     /// The header of a record.
     pub(crate) fn entry(&self, live: &Live) -> Option<IndexEntry> {
-        self.member(live).segment.header_at(live.row.offset)
+        self.member(live).segment.header_at(live.row.offset).ok()
     }
 
     /// The age of the segment that has the record.
@@ -142,9 +142,9 @@ impl PartContents {
     pub(crate) fn for_each_recorded(&self, kind: Kind, mut each: impl FnMut(&Segment, &Key, &[u8])) {
         let mut buffer = Vec::new();
         for Member { segment, .. } in &self.members {
-            let rows = segment.rows(&DamagedIndex::WHOLLY);
+            let rows = segment.known_rows();
             for row in rows.iter().filter(|row| row.is_readable() && row.code == kind.position() as u8) {
-                let Some(IndexEntry { key, .. }) = segment.header_at(row.offset) else { continue };
+                let Ok(IndexEntry { key, .. }) = segment.header_at(row.offset) else { continue };
                 if segment.read_row(row, &key, &mut buffer) == segment::Read::Good {
                     each(segment, &key, &buffer);
                 }

@@ -8,7 +8,6 @@ use crate::format::record::{Key, Kind};
 use crate::format::same::{Fingerprint, Same, data_of};
 use crate::format::table;
 use crate::maintenance::contents::{Live, PartContents, stays};
-use crate::segment::file::DamagedIndex;
 
 /// What a merge writes in place of an artifact or a reference.
 pub(crate) enum Stored {
@@ -68,7 +67,7 @@ impl<'a> Duplicates<'a> {
         });
         let mut elsewhere = HashSet::default();
         for (_, member) in contents.members.iter().enumerate().filter(|(at, _)| !inputs.contains(at)) {
-            let rows = member.segment.rows(&DamagedIndex::WHOLLY);
+            let rows = member.segment.known_rows();
             let artifacts = rows.iter().filter(|row| row.code == Kind::Artifact.position() as u8);
             elsewhere.extend(artifacts.map(|row| row.hash));
         }

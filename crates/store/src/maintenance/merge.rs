@@ -164,7 +164,7 @@ impl Job<'_> {
         let elsewhere = contents.live.iter().filter(|live| !inputs.contains(&live.member));
         let readable = elsewhere.filter(|live| live.row.is_readable());
         let newest: HashMap<u64, &Live, Keyed> = readable.map(|live| (live.row.hash, live)).collect();
-        let rows = inputs.iter().flat_map(|&at| contents.members[at].segment.rows(&DamagedIndex::WHOLLY));
+        let rows = inputs.iter().flat_map(|&at| contents.members[at].segment.known_rows());
         let mut seen: HashSet<u64, Keyed> = HashSet::default();
         let (mut lost, mut bytes) = (Lost::new(), Vec::new());
         for live in rows.filter_map(|row| newest.get(&row.hash)).filter(|live| stays(live, self.evicted)) {
@@ -352,7 +352,8 @@ fn newest_good<'a>(
     if found.is_none() {
         for member in contents.members[..=live.member].iter().rev() {
             let segment = &member.segment;
-            segment.find(live.row.hash, &DamagedIndex::WHOLLY, |row| {
+            // Of a file that cannot be read there are no rows to try.
+            let _ = segment.find(live.row.hash, &DamagedIndex::WHOLLY, |row| {
                 found = segment
                     .read_record(row.offset, row.stored, bytes)
                     .ok()

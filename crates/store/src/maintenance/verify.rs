@@ -251,11 +251,21 @@ struct Look {
 }
 
 impl Look {
+    /// What was merged meanwhile stands in another file.
+    fn gone() -> Look {
+        Look { records: 0, fault: None, lost: Vec::new() }
+    }
+
     fn at(loaded: &Loaded, contents: Option<IsTrue>) -> Look {
         let segment = &loaded.segment;
         let places = Cell::new(loaded.damaged);
         let damaged = || places.set(places.get() + 1);
-        let mut rows = segment.rows(&DamagedIndex { damaged: &damaged, interrupted: &never });
+        let rows = segment.rows(&DamagedIndex { damaged: &damaged, interrupted: &never });
+        if rows == Err(Read::Gone) {
+            return Look::gone();
+        }
+        // Otherwise the segment has failed.
+        let mut rows = rows.unwrap_or_default();
         // In the order of the file, which a disk reads fastest.
         sort::by_key(&mut rows, |row| row.offset);
         let (mut untrue, mut unread) = (0, loaded.state == State::Unreadable);
@@ -264,8 +274,7 @@ impl Look {
             match buffers.state_of(segment, row, contents) {
                 Ok(true) => continue,
                 Ok(false) => untrue += 1,
-                // What was merged meanwhile stands in another file.
-                Err(Read::Gone) => return Look { records: 0, fault: None, lost: Vec::new() },
+                Err(Read::Gone) => return Look::gone(),
                 Err(Read::Failed) => {
                     unread = true;
                     continue;

@@ -2,7 +2,7 @@
 //! once.
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::base::sync::OnceLock;
+use crate::base::once::OnceLock;
 use crate::format::same::{Same, data_of};
 
 /// The number of digests that are remembered.

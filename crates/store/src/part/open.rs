@@ -5,7 +5,8 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use crate::base::keyed::Keyed;
-use crate::base::sync::{Mutex, OnceLock};
+use crate::base::once::OnceLock;
+use crate::base::sync::Mutex;
 use crate::base::timer::{Timer, never};
 use crate::base::util::unix_ms;
 use crate::disk::folder::Folder;

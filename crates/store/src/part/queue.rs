@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use crossbeam_queue::{ArrayQueue, SegQueue};
 
 use crate::base::memory::QUEUED;
-use crate::base::sync::{Condvar, Mutex, OnceLock};
+use crate::base::once::OnceLock;
+use crate::base::sync::{Condvar, Mutex};
 use crate::forks as fork;
 use crate::format::record::Key;
 use crate::maintenance::work::ModulesOf;

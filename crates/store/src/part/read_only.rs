@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::base::sync::OnceLock;
+use crate::base::once::OnceLock;
 use crate::disk::folder::Folder;
 use crate::format::file::PartIdentity;
 use crate::format::record::{CRASH_LIMIT, Key, Kind};
@@ -178,12 +178,13 @@ impl ReadOnlyPart {
                 true
             };
             let instead = DamagedIndex { damaged: &|| (), interrupted: &interrupted };
-            segment.find(hash, &instead, |row| {
+            let found = segment.find(hash, &instead, |row| {
                 row.code == code
                     && row.is_readable()
                     && !self.view.is_lost(segment, row.offset)
                     && each(segment, &row)
-            })
+            });
+            found == Ok(true)
         })
     }
 

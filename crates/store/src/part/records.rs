@@ -28,6 +28,30 @@ pub enum FoundIn {
     Base,
 }
 
+/// Whether all records of a kind could be read.
+#[derive(Clone, Copy)]
+enum Pass {
+    Whole,
+    /// Some cannot be read for now.
+    Unread,
+    /// A segment is gone.
+    Gone,
+}
+
+impl Pass {
+    /// Something could not be read, for this reason.
+    fn note(&mut self, why: Read) {
+        match why {
+            Read::Gone => *self = Pass::Gone,
+            _ if matches!(self, Pass::Whole) => *self = Pass::Unread,
+            _ => {}
+        }
+    }
+}
+
+/// Passes over the records of a kind while other processes merge segments.
+const MOST_PASSES: usize = 4;
+
 impl Part {
     /// Whether the part has a record, on disk or queued. Takes no lock.
     pub fn contains(&self, kind: Kind, key: &Key) -> bool {
@@ -84,9 +108,10 @@ impl Part {
         true
     }
 
-    /// Calls `each` with key and verified payload of every record of that kind, in the order of the disk.
-    pub fn for_each(&self, kind: Kind, each: &mut dyn FnMut(&Key, &[u8])) {
-        self.for_each_until(kind, &never, each);
+    /// Calls `each` with key and verified payload of every record of that kind, in the order of the disk. False: some
+    /// could not be read for now.
+    pub fn for_each(&self, kind: Kind, each: &mut dyn FnMut(&Key, &[u8])) -> bool {
+        self.for_each_until(kind, &never, each)
     }
 
     /// [`Part::for_each`] that reads no further record once `interrupted` says true.
@@ -95,14 +120,77 @@ impl Part {
         kind: Kind,
         interrupted: &dyn Fn() -> bool,
         each: &mut dyn FnMut(&Key, &[u8]),
-    ) {
+    ) -> bool {
+        let mut told = HashSet::new();
+        // What another process has merged away meanwhile stands in a file that a refresh finds.
+        for _ in 0..MOST_PASSES {
+            match self.for_each_untold(kind, interrupted, &mut told, each) {
+                Pass::Whole => return true,
+                Pass::Unread => return false,
+                Pass::Gone if !self.refresh_now() => return false,
+                Pass::Gone => {}
+            }
+        }
+        false
+    }
+
+    /// [`Part::for_each_until`] for those whose hash is not among the `told`, where it is put.
+    fn for_each_untold(
+        &self,
+        kind: Kind,
+        interrupted: &dyn Fn() -> bool,
+        told: &mut HashSet<u64>,
+        each: &mut dyn FnMut(&Key, &[u8]),
+    ) -> Pass {
         let code = kind.position() as u8;
+        let mut pass = Pass::Whole;
         let mut own = self.recent.all(kind);
-        let damaged = || self.shared.tallies.damaged(1);
+        own.retain(|(key, _)| !told.contains(&table::hash(code, key)));
         let mut seen: HashSet<u64> = own.iter().map(|(key, _)| table::hash(code, key)).collect();
+        seen.extend(&*told);
+        let mut buffer = Vec::new();
+        for (segment, row) in self.rows(kind, &mut seen, &mut pass) {
+            if interrupted() {
+                return pass;
+            }
+            match segment.header_at(row.offset) {
+                Ok(header) if self.read_known(kind, &header.key, &mut buffer) => {
+                    told.insert(row.hash);
+                    each(&header.key, &buffer);
+                }
+                // Damaged, which the next pass passes over, or gone since.
+                Ok(_) => pass.note(Read::Gone),
+                Err(Read::Damaged) => self.lose(&segment, &row),
+                Err(why) => pass.note(why),
+            }
+        }
+        sort::by(&mut own, |(_, one), (_, other)| place(one).cmp(&place(other)));
+        for (key, _) in own {
+            if interrupted() {
+                return pass;
+            }
+            if self.read_known(kind, &key, &mut buffer) {
+                told.insert(table::hash(code, &key));
+                each(&key, &buffer);
+            }
+        }
+        pass
+    }
+
+    /// The newest row of each record of that kind in the segments, in the order of the disk, but for hashes that are
+    /// `seen`, where theirs are put.
+    fn rows(&self, kind: Kind, seen: &mut HashSet<u64>, pass: &mut Pass) -> Vec<(Arc<Segment>, Row)> {
+        let code = kind.position() as u8;
+        let damaged = || self.shared.tallies.damaged(1);
         let mut found = Vec::new();
         for segment in self.view.segments().iter() {
-            let mut rows = segment.rows(&DamagedIndex { damaged: &damaged, interrupted: &never });
+            let mut rows = match segment.rows(&DamagedIndex { damaged: &damaged, interrupted: &never }) {
+                Ok(rows) => rows,
+                Err(why) => {
+                    pass.note(why);
+                    continue;
+                }
+            };
             rows.retain(|row| {
                 row.code == code && row.is_readable() && !self.view.is_lost(segment, row.offset)
             });
@@ -113,41 +201,15 @@ impl Part {
         sort::by(&mut found, |(one, row), (other, other_row)| {
             (one.name(), row.offset).cmp(&(other.name(), other_row.offset))
         });
-        let mut buffer = Vec::new();
-        for (segment, row) in found {
-            if interrupted() {
-                return;
-            }
-            let Some(header) = segment.header_at(row.offset) else {
-                self.lose(&segment, &row);
-                continue;
-            };
-            if self.read_known(kind, &header.key, &mut buffer) {
-                each(&header.key, &buffer);
-            }
-        }
-        sort::by(&mut own, |(_, one), (_, other)| place(one).cmp(&place(other)));
-        for (key, _) in own {
-            if interrupted() {
-                return;
-            }
-            if self.read_known(kind, &key, &mut buffer) {
-                each(&key, &buffer);
-            }
-        }
+        found
     }
 
     /// The number of records of that kind. Reads all indexes.
     pub fn len(&self, kind: Kind) -> usize {
         let code = kind.position() as u8;
-        let damaged = || self.shared.tallies.damaged(1);
         let mut seen: HashSet<u64> =
             self.recent.all(kind).iter().map(|(key, _)| table::hash(code, key)).collect();
-        for segment in self.view.segments().iter() {
-            let rows = segment.rows(&DamagedIndex { damaged: &damaged, interrupted: &never }).into_iter();
-            let mine = rows.filter(|row| row.code == code && !self.view.is_lost(segment, row.offset));
-            seen.extend(mine.map(|row| row.hash));
-        }
+        self.rows(kind, &mut seen, &mut Pass::Whole);
         seen.len()
     }
 
@@ -363,12 +425,18 @@ impl Part {
                 }
                 over
             };
-            segment.find(hash, &DamagedIndex { damaged: &damaged, interrupted: &interrupted }, |row| {
+            let instead = DamagedIndex { damaged: &damaged, interrupted: &interrupted };
+            let found = segment.find(hash, &instead, |row| {
                 row.code == code
                     && row.is_readable()
                     && !self.view.is_lost(segment, row.offset)
                     && each(segment, &row)
-            })
+            });
+            if found == Err(Read::Gone) {
+                // As in `read_itself`.
+                self.view.invalidate();
+            }
+            found == Ok(true)
         })
     }
 

@@ -365,7 +365,7 @@ fn seal(folder: &Folder, orphan: &Orphan) -> Option<()> {
     if disk::fstat(&fd).ok()?.st_size as u64 != orphan.bytes {
         return None;
     }
-    let rows = orphan.segment.rows(&DamagedIndex::WHOLLY);
+    let rows = orphan.segment.known_rows();
     let base = orphan.segment.end();
     let end = encode_end(&orphan.header, base, &rows);
     // The index has to follow the last whole record.

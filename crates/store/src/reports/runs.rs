@@ -10,8 +10,9 @@ use bincode::config::Configuration;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::base::once::OnceLock;
 use crate::base::sort;
-use crate::base::sync::{Mutex, OnceLock};
+use crate::base::sync::Mutex;
 use crate::base::util::{random, unix_ms};
 use crate::disk::folder::{Folder, read_at};
 use crate::format::bytes::{Reader, put_u32};

@@ -1,12 +1,13 @@
 //! An open segment file, and positioned reads from it. A memory mapping would kill the host process as soon as another
 //! process truncates the file.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::{fmt, io};
 
 use crate::base::descriptor::Descriptor;
-use crate::base::sync::OnceLock;
+use crate::base::once::OnceLock;
 use crate::base::timer::never;
 use crate::codec;
 use crate::disk::folder::{Folder, read_at};
@@ -23,7 +24,7 @@ use crate::segment::scan;
 
 /// The number of segments that a process keeps open. Others are opened for each read, because a stash of thousands of
 /// small segments must not use up the descriptors of the host process.
-const MAX_OPEN: usize = 48;
+pub(crate) const MAX_OPEN: usize = 48;
 
 /// The most rows of one hash that a look-up tries. There is more than one where records were superseded in the same
 /// file, and each costs a read if it turns out to be of another key.
@@ -92,7 +93,7 @@ impl fmt::Debug for Segment {
 }
 
 /// The outcome of a read.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Read {
     /// The payload is verified and in the buffer.
     Good,
@@ -277,7 +278,8 @@ impl Segment {
             self.read_payload(row.offset + RECORD_HEADER_BYTES as u64, row.stored, row.crc, key, buffer);
         if outcome == Read::Damaged {
             // Two keys may have the same hash.
-            if let Some(entry) = self.header_at(row.offset).filter(|entry| entry.key != *key) {
+            let header = self.header_at(row.offset).ok();
+            if let Some(entry) = header.filter(|entry| entry.key != *key) {
                 return match self.read_payload(
                     row.offset + RECORD_HEADER_BYTES as u64,
                     row.stored,
@@ -296,12 +298,13 @@ impl Segment {
         outcome
     }
 
-    /// The record header at `offset`, if it is valid.
-    pub(crate) fn header_at(&self, offset: u64) -> Option<IndexEntry> {
+    /// The record header at `offset`.
+    pub(crate) fn header_at(&self, offset: u64) -> Result<IndexEntry, Read> {
         let mut head = Vec::with_capacity(RECORD_HEADER_BYTES);
-        self.read_at(&mut head, RECORD_HEADER_BYTES, offset).ok()?;
-        let (entry, tag) = IndexEntry::decode_header(head.first_chunk()?, offset)?;
-        (tag == self.tag).then_some(entry)
+        self.read_at(&mut head, RECORD_HEADER_BYTES, offset).map_err(|error| failed(&error))?;
+        let decode = |head| IndexEntry::decode_header(head, offset);
+        let (entry, tag) = head.first_chunk().and_then(decode).ok_or(Read::Damaged)?;
+        if tag == self.tag { Ok(entry) } else { Err(Read::Damaged) }
     }
 
     /// Whether its own table has records of that kind.
@@ -314,13 +317,14 @@ impl Segment {
         self.tally().counts[kind.position()]
     }
 
-    /// Calls `each` with the rows of this hash, the newest first, until it says true; with [`MOST_TRIED`] at most.
+    /// Calls `each` with the rows of this hash, the newest first, until it says true; with [`MOST_TRIED`] at most. An
+    /// error: the rows are not known, because the file is gone or cannot be read for now.
     pub(crate) fn find(
         &self,
         hash: u64,
         instead: &DamagedIndex<'_>,
         mut each: impl FnMut(Row) -> bool,
-    ) -> bool {
+    ) -> Result<bool, Read> {
         let (mut left, mut is_found) = (MOST_TRIED, false);
         let mut each = |row| {
             left -= 1;
@@ -331,35 +335,48 @@ impl Segment {
             Table::Elsewhere => {}
             Table::Rows(rows) => _ = rows.find(hash, each),
             Table::Blocks { blocks, scanned, .. } => {
+                let why = Cell::new(Read::Damaged);
+                let block = |at| self.block(at).inspect_err(|error| why.set(*error)).ok();
                 let ended = match scanned.get() {
-                    None => table::find(hash, blocks.len(), |at| self.block(at), &mut each),
+                    None => table::find(hash, blocks.len(), block, &mut each),
                     Some(_) => None,
                 };
                 if ended.is_none() {
-                    if let Some(rows) = self.scan_instead(instead) {
-                        rows.find(hash, each);
-                    }
+                    _ = self.rows_instead(why.get(), instead)?.find(hash, each);
                 }
             }
         }
-        is_found
+        Ok(is_found)
     }
 
-    fn block(&self, at: usize) -> Option<&Block> {
-        let Table::Blocks { blocks, .. } = &self.table else { return None };
-        let slot = blocks.get(at)?;
-        if let Some(block) = slot.get() {
-            return block.as_ref();
-        }
-        let bytes = self.read_block(at)?;
-        slot.get_or_init(|| Block::check(bytes)).as_ref()
+    fn block(&self, at: usize) -> Result<&Block, Read> {
+        let Table::Blocks { blocks, .. } = &self.table else { return Err(Read::Failed) };
+        let slot = blocks.get(at).ok_or(Read::Damaged)?;
+        let block = match slot.get() {
+            Some(block) => block,
+            None => {
+                let bytes = self.read_block(at)?;
+                slot.get_or_init(|| Block::check(bytes))
+            }
+        };
+        block.as_ref().ok_or(Read::Damaged)
     }
 
-    fn read_block(&self, at: usize) -> Option<Vec<u8>> {
-        let Table::Blocks { start, .. } = &self.table else { return None };
+    fn read_block(&self, at: usize) -> Result<Vec<u8>, Read> {
+        let Table::Blocks { start, .. } = &self.table else { return Err(Read::Failed) };
         let mut bytes = Vec::with_capacity(BLOCK_BYTES);
-        self.read_at(&mut bytes, BLOCK_BYTES, start + (at * BLOCK_BYTES) as u64).ok()?;
-        Some(bytes)
+        let offset = start + (at * BLOCK_BYTES) as u64;
+        self.read_at(&mut bytes, BLOCK_BYTES, offset).map_err(|error| failed(&error))?;
+        Ok(bytes)
+    }
+
+    /// The rows that a scan finds in place of an index that is damaged. An error: it is not, but could not be read
+    /// (`why`), or the rows are not known yet.
+    fn rows_instead(&self, why: Read, instead: &DamagedIndex<'_>) -> Result<&Buckets, Read> {
+        match why {
+            Read::Damaged => self.scan_instead(instead).ok_or(Read::Failed),
+            unread => Err(unread),
+        }
     }
 
     /// The rows that a scan finds in place of a damaged index. `None`: they are not known yet.
@@ -416,22 +433,27 @@ impl Segment {
         !self.is_put_off() || self.scan_instead(instead).is_some()
     }
 
-    /// All rows, in no order.
-    pub(crate) fn rows(&self, instead: &DamagedIndex<'_>) -> Vec<Row> {
+    /// All rows, in no order. An error as of [`Segment::find`].
+    pub(crate) fn rows(&self, instead: &DamagedIndex<'_>) -> Result<Vec<Row>, Read> {
         match &self.table {
-            Table::Elsewhere => Vec::new(),
-            Table::Rows(rows) => rows.rows().collect(),
+            Table::Elsewhere => Ok(Vec::new()),
+            Table::Rows(rows) => Ok(rows.rows().collect()),
             Table::Blocks { blocks, scanned, .. } => {
-                let all: Option<Vec<&Block>> = match scanned.get() {
+                let all: Result<Vec<&Block>, Read> = match scanned.get() {
                     None => (0..blocks.len()).map(|at| self.block(at)).collect(),
-                    Some(_) => None,
+                    Some(_) => Err(Read::Damaged),
                 };
                 match all {
-                    Some(blocks) => blocks.into_iter().flat_map(Block::rows).collect(),
-                    None => self.scan_instead(instead).map_or_else(Vec::new, |rows| rows.rows().collect()),
+                    Ok(blocks) => Ok(blocks.into_iter().flat_map(Block::rows).collect()),
+                    Err(why) => Ok(self.rows_instead(why, instead)?.rows().collect()),
                 }
             }
         }
+    }
+
+    /// [`Segment::rows`] of a file of which [`has_failed`](Segment::has_failed) is asked afterwards.
+    pub(crate) fn known_rows(&self) -> Vec<Row> {
+        self.rows(&DamagedIndex::WHOLLY).unwrap_or_default()
     }
 
     /// Calls `each` with the hash of every row. Blocks that are not in memory do not stay there. False: not all of them
@@ -450,9 +472,11 @@ impl Segment {
                 }
                 blocks.iter().enumerate().all(|(at, known)| match known.get() {
                     Some(block) => block.as_ref().is_some_and(|block| block.hashes(each)),
-                    None => {
-                        self.read_block(at).and_then(Block::check).is_some_and(|block| block.hashes(each))
-                    }
+                    None => self
+                        .read_block(at)
+                        .ok()
+                        .and_then(Block::check)
+                        .is_some_and(|block| block.hashes(each)),
                 })
             }
         }

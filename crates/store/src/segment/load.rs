@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use crate::base::descriptor::Descriptor;
-use crate::base::sync::OnceLock;
+use crate::base::once::OnceLock;
 use crate::base::timer::never;
 use crate::disk::folder::Folder;
 use crate::disk::folder::read_at;

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use super::file::{Complaint, Config, Wrong};
 use super::values::{BASES, CacheKinds, EXCLUDED_PROGRAMS, Settings};
 use crate::base::descriptor::Descriptor;
-use crate::base::sync::OnceLock;
+use crate::base::once::OnceLock;
 use crate::base::timer::never;
 use crate::disk::folder::{Folder, read_at};
 use crate::disk::ops as disk;

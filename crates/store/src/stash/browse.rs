@@ -70,9 +70,10 @@ impl Browser {
     pub fn read(&self, kind: Kind, key: &Key, buffer: &mut Vec<u8>) -> bool {
         let code = kind.position() as u8;
         self.segments.iter().any(|segment| {
-            segment.find(table::hash(code, key), &DamagedIndex::WHOLLY, |row| {
+            let found = segment.find(table::hash(code, key), &DamagedIndex::WHOLLY, |row| {
                 row.code == code && segment.read_row(&row, key, buffer) == Read::Good
-            })
+            });
+            found == Ok(true)
         })
     }
 }
@@ -87,7 +88,7 @@ pub(super) fn newest(
 ) -> u64 {
     let mut damaged = 0;
     let is_wanted = |row: &Row| Kind::ALL.get(usize::from(row.code)).is_none_or(|kind| wanted(*kind));
-    let mut rows = segment.rows(instead);
+    let mut rows = segment.rows(instead).unwrap_or_default();
     rows.retain(|row| row.is_readable() && is_wanted(row));
     sort::by_key(&mut rows, |row| (row.hash, Reverse(row.offset)));
     let mut alike: Vec<&[Row]> = rows.chunk_by(|one, other| one.hash == other.hash).collect();
@@ -95,9 +96,16 @@ pub(super) fn newest(
     let (mut given, mut buffer) = (Vec::new(), Vec::new());
     for rows in alike {
         given.clear();
+        // Of a kind that this version does not know, or not to be read for now.
         let mut unknown = false;
         for row in rows {
-            let Some(entry) = segment.header_at(row.offset) else { continue };
+            let entry = match segment.header_at(row.offset) {
+                Ok(entry) => entry,
+                Err(why) => {
+                    unknown |= why != Read::Damaged;
+                    continue;
+                }
+            };
             let Some(kind) = Kind::from_number(entry.kind) else {
                 unknown = true;
                 continue;
@@ -107,9 +115,13 @@ pub(super) fn newest(
                 continue;
             }
             let location = Location::new(segment, &entry);
-            if location.read(&entry.key, &mut buffer) == Read::Good {
-                given.push((kind, entry.key));
-                each(kind, &entry.key, &buffer);
+            match location.read(&entry.key, &mut buffer) {
+                Read::Good => {
+                    given.push((kind, entry.key));
+                    each(kind, &entry.key, &buffer);
+                }
+                Read::Gone | Read::Failed => unknown = true,
+                Read::Damaged | Read::Other => {}
             }
         }
         damaged += u64::from(given.is_empty() && !unknown);

@@ -101,7 +101,8 @@ impl Strict {
         }
         let damaged = std::cell::Cell::new(false);
         let index = DamagedIndex { damaged: &|| damaged.set(true), interrupted: &|| true };
-        let mut listed: Vec<Packed> = segment.rows(&index).iter().map(Row::pack).collect();
+        let rows = segment.rows(&index).unwrap_or_default();
+        let mut listed: Vec<Packed> = rows.iter().map(Row::pack).collect();
         let mut there: Vec<Packed> = found.entries.iter().map(|entry| Row::of(entry).pack()).collect();
         sort::sort(&mut listed);
         sort::sort(&mut there);

@@ -5,7 +5,11 @@ use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Instant, SystemTime};
 
+use rustix::io::Errno;
+
+use crate::disk::faults::{self, Fault, Plan};
 use crate::disk::folder::Folder;
+use crate::disk::op::Op;
 use crate::format::codec::Codec;
 use crate::format::file::{FileHeader, PartIdentity};
 use crate::format::footer::encode_end;
@@ -16,7 +20,9 @@ use crate::format::table::Row;
 use crate::maintenance;
 use crate::maintenance::outcome::Outcome;
 use crate::maintenance::work::Work;
+use crate::segment::file::MAX_OPEN;
 use crate::settings::places::FILE;
+use crate::tests::processes::in_a_child;
 use crate::tests::*;
 
 /// In these tests the payload of a recipe is the identities of its modules.
@@ -511,6 +517,74 @@ fn a_reader_misses_nothing_while_others_write_and_merge() {
     });
     let stash = open(root.path());
     assert_eq!(count_good(stash.portable(), Kind::Recipe, 0..2400), 2400);
+}
+
+/// A stash of several segments with so many recipes, none of which this process keeps open: it has so many others open
+/// already.
+fn several_segments() -> (TempDir, u64, Vec<Arc<Stash>>) {
+    let root = root();
+    let kept = (0..MAX_OPEN).map(|number| {
+        one_run(root.path(), |stash| put_all(stash.portable(), Kind::Module, 0..1));
+        let stash = open(root.path());
+        assert_eq!(count_good(stash.portable(), Kind::Module, 0..1), 1, "{number}");
+        stash
+    });
+    let kept = kept.collect();
+    for number in 0..5 {
+        one_run(root.path(), |stash| put_all(stash.portable(), Kind::Recipe, number * 3..number * 3 + 3));
+    }
+    (root, 15, kept)
+}
+
+/// The recipes that are listed, each once, and whether that is all.
+fn listed(part: &Part) -> (u64, bool) {
+    let mut keys = HashSet::new();
+    let is_whole = part.for_each(Kind::Recipe, &mut |key, _| assert!(keys.insert(*key)));
+    (keys.len() as u64, is_whole)
+}
+
+#[test]
+fn what_others_have_merged_away_is_neither_damaged_nor_missing() {
+    in_a_child("what_others_have_merged_away_is_neither_damaged_nor_missing", &[], || {
+        let (root, count, _kept) = several_segments();
+        let stashes = [(); 4].map(|()| open(root.path()));
+        let [lists, lists_by_index, reads, reads_by_index] = stashes.each_ref().map(|stash| stash.portable());
+        // Looks into all indexes, which stay in memory.
+        assert!([lists_by_index, reads_by_index].iter().all(|part| part.contains(Kind::Recipe, &key(0))));
+        assert!([lists, reads].iter().all(|part| part.has_any(Kind::Recipe)));
+        assert!(run(root.path()).freed > 0);
+        for part in [lists, lists_by_index] {
+            assert_eq!(listed(part), (count, true));
+        }
+        for part in [reads, reads_by_index] {
+            let reads_all = || count_good(part, Kind::Recipe, 0..count) == count;
+            await_that("a later look finds them", reads_all);
+        }
+        assert!(stashes.iter().all(|stash| stash.report().damaged_records == 0));
+    });
+}
+
+/// A program at its limit of descriptors.
+#[test]
+fn what_cannot_be_read_for_now_is_not_damaged() {
+    in_a_child("what_cannot_be_read_for_now_is_not_damaged", &[], || {
+        let (root, count, _kept) = several_segments();
+        for n in 1..12 {
+            let stash = open(root.path());
+            let part = stash.portable();
+            assert!(part.has_any(Kind::Recipe));
+            let fault = Fault::Error(Errno::MFILE);
+            faults::begin(Plan::Nth { fault, op: Some(Op::Open), n, on: true });
+            let (found, is_whole) = listed(part);
+            let good = count_good(part, Kind::Recipe, 0..count);
+            assert!(!faults::end().is_empty(), "{n}");
+            assert_eq!(is_whole, found == count, "{n}: {found}");
+            assert!(good < count, "{n}: {good}");
+            assert_eq!(stash.report().damaged_records, 0, "{n}");
+            assert_eq!(listed(part), (count, true), "{n}");
+            assert_eq!(count_good(part, Kind::Recipe, 0..count), count, "{n}");
+        }
+    });
 }
 
 #[test]
