@@ -6,6 +6,7 @@
 //! ones, and it has no tests. docs/architecture.md says the same of vk-layer-for-rust.
 
 use std::ffi::{c_char, c_void};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ash::vk;
 
@@ -52,6 +53,7 @@ pub unsafe fn negotiate(
     if interface.s_type != LAYER_NEGOTIATE_INTERFACE_STRUCT || interface.loader_layer_interface_version < 2 {
         return vk::Result::ERROR_INITIALIZATION_FAILED;
     }
+    OWN.store(instance as usize, Ordering::Release);
     interface.loader_layer_interface_version = INTERFACE_VERSION;
     interface.get_instance_proc_addr = Some(instance);
     interface.get_device_proc_addr = Some(device);
@@ -59,7 +61,23 @@ pub unsafe fn negotiate(
     vk::Result::SUCCESS
 }
 
+/// The address of the layer's vkGetInstanceProcAddr, as the loader was given it.
+static OWN: AtomicUsize = AtomicUsize::new(0);
+
+fn is_own(function: vk::PFN_vkGetInstanceProcAddr) -> bool {
+    function as usize == OWN.load(Ordering::Acquire)
+}
+
+/// A link of a chain.
+trait Link: Copy {
+    fn following(&self) -> *mut Self;
+
+    /// The next layer's vkGetInstanceProcAddr.
+    fn next_layers(&self) -> vk::PFN_vkGetInstanceProcAddr;
+}
+
 /// VkLayerInstanceLink.
+#[derive(Clone, Copy)]
 #[repr(C)]
 pub struct InstanceLink {
     next: *mut InstanceLink,
@@ -69,7 +87,18 @@ pub struct InstanceLink {
     pub get_physical_device_proc_addr: Option<PhysicalDeviceProcAddr>,
 }
 
+impl Link for InstanceLink {
+    fn following(&self) -> *mut InstanceLink {
+        self.next
+    }
+
+    fn next_layers(&self) -> vk::PFN_vkGetInstanceProcAddr {
+        self.get_instance_proc_addr
+    }
+}
+
 /// VkLayerDeviceLink.
+#[derive(Clone, Copy)]
 #[repr(C)]
 pub struct DeviceLink {
     next: *mut DeviceLink,
@@ -77,6 +106,37 @@ pub struct DeviceLink {
     pub get_instance_proc_addr: vk::PFN_vkGetInstanceProcAddr,
     /// The next layer's, or the driver's.
     pub get_device_proc_addr: vk::PFN_vkGetDeviceProcAddr,
+}
+
+impl Link for DeviceLink {
+    fn following(&self) -> *mut DeviceLink {
+        self.next
+    }
+
+    fn next_layers(&self) -> vk::PFN_vkGetInstanceProcAddr {
+        self.get_instance_proc_addr
+    }
+}
+
+/// Takes this layer out of the rest of a chain: the loader finds one library in two manifests with different names, and
+/// both have the same functions and the same instance, so the upper one would call itself. Whether it was there.
+///
+/// # Safety
+/// `link` is NULL or the loader's, in a create call that has not returned.
+unsafe fn leave_out_copies<T: Link>(mut link: *mut T) -> bool {
+    let mut has_copies = false;
+    // SAFETY: the loader's links are valid until the create call returns, and writable, as each layer advances them
+    // (contract 1.10). Each leads from a layer to the next one; the last has none after it.
+    unsafe {
+        while let Some(here) = link.as_mut() {
+            while let Some(following) = here.following().as_ref().filter(|_| is_own(here.next_layers())) {
+                has_copies = true;
+                *here = *following;
+            }
+            link = here.following();
+        }
+    }
+    has_copies
 }
 
 /// VkLayerInstanceCreateInfo and VkLayerDeviceCreateInfo, as far as both agree.
@@ -93,6 +153,8 @@ pub struct Advanced<T> {
     link: *const T,
     slot: *mut *mut T,
     following: *mut T,
+    /// The layer was enabled under several names.
+    pub has_copies: bool,
 }
 
 impl<T> Advanced<T> {
@@ -119,11 +181,7 @@ impl<T> Advanced<T> {
 ///
 /// # Safety
 /// `p_next` is the valid chain of a create info that the loader passed.
-unsafe fn advance<T>(
-    p_next: *const c_void,
-    s_type: vk::StructureType,
-    following: fn(&T) -> *mut T,
-) -> Option<Advanced<T>> {
+unsafe fn advance<T: Link>(p_next: *const c_void, s_type: vk::StructureType) -> Option<Advanced<T>> {
     // SAFETY: the caller passes a valid chain; several structures of this sType may stand in it (contract 1.6).
     for node in unsafe { chain::walk(p_next) } {
         // SAFETY: a structure with this sType is the loader's own, valid during the call and writable (contract 1.10).
@@ -134,9 +192,10 @@ unsafe fn advance<T>(
             let info = node.cast::<LinkInfo<T>>().cast_mut();
             if (*info).function == LAYER_LINK_INFO && !(*info).link.is_null() {
                 let link = (*info).link;
-                let following = following(&*link);
+                let has_copies = leave_out_copies(link);
+                let following = (*link).following();
                 (*info).link = following;
-                return Some(Advanced { link, slot: &raw mut (*info).link, following });
+                return Some(Advanced { link, slot: &raw mut (*info).link, following, has_copies });
             }
         }
     }
@@ -149,9 +208,7 @@ unsafe fn advance<T>(
 /// `info` is what the loader passed to vkCreateInstance.
 pub unsafe fn instance_link(info: &vk::InstanceCreateInfo<'_>) -> Option<Advanced<InstanceLink>> {
     // SAFETY: the loader passed `info`, so its chain is valid.
-    unsafe {
-        advance(info.p_next, vk::StructureType::LOADER_INSTANCE_CREATE_INFO, |link: &InstanceLink| link.next)
-    }
+    unsafe { advance(info.p_next, vk::StructureType::LOADER_INSTANCE_CREATE_INFO) }
 }
 
 /// The link of vkCreateDevice.
@@ -160,9 +217,7 @@ pub unsafe fn instance_link(info: &vk::InstanceCreateInfo<'_>) -> Option<Advance
 /// `info` is what the loader passed to vkCreateDevice.
 pub unsafe fn device_link(info: &vk::DeviceCreateInfo<'_>) -> Option<Advanced<DeviceLink>> {
     // SAFETY: the loader passed `info`, so its chain is valid.
-    unsafe {
-        advance(info.p_next, vk::StructureType::LOADER_DEVICE_CREATE_INFO, |link: &DeviceLink| link.next)
-    }
+    unsafe { advance(info.p_next, vk::StructureType::LOADER_DEVICE_CREATE_INFO) }
 }
 
 /// Size of the loader's own structures in a device's chain: they are passed on as they are.

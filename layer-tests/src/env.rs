@@ -101,6 +101,8 @@ pub enum Layer {
     Explicit,
     /// The layer is loaded by both manifests.
     Both,
+    /// The layer is loaded by two explicit manifests with different names, the other one below all other layers.
+    TwoNames,
 }
 
 /// The environment of a program.
@@ -349,7 +351,7 @@ impl Env {
             list.push(":/usr/local/share:/usr/share");
             command.env("XDG_DATA_DIRS", list).env("VKSTASH", "1");
         }
-        if matches!(self.layer, Layer::Explicit | Layer::Both) {
+        if matches!(self.layer, Layer::Explicit | Layer::Both | Layer::TwoNames) {
             let folder = self.folder.join("explicit");
             let manifest = include_str!("../../manifest/VkLayer_vkstash.explicit.json.in");
             write_manifest(&folder.join("VkLayer_vkstash.json"), manifest);
@@ -366,12 +368,22 @@ impl Env {
             named.push(VALIDATION);
             path.push(folder);
         }
+        if self.layer == Layer::TwoNames {
+            let folder = self.folder.join("other");
+            let manifest = include_str!("../../manifest/VkLayer_vkstash.explicit.json.in");
+            write_manifest(&folder.join("VkLayer_vkstash.json"), &manifest.replace(LAYER, OTHER_NAME));
+            named.push(OTHER_NAME);
+            path.push(folder);
+        }
         if !named.is_empty() {
             let path = std::env::join_paths(path).expect("no colon in a temporary folder");
             command.env("VK_LAYER_PATH", path).env("VK_INSTANCE_LAYERS", named.join(":"));
         }
     }
 }
+
+/// A second name of the layer.
+const OTHER_NAME: &str = "VK_LAYER_VKSTASH_other";
 
 const SHIM: &str = "libamdgpu_noop_drm_shim.so";
 

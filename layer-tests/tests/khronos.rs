@@ -64,7 +64,7 @@ fn without_an_instance_only_the_layers_own_commands_are_found() {
     let look_up = layer.look_ups(2).1.instance.unwrap();
     // SAFETY: a null instance is allowed for these look-ups (the layer interface), and the names end with NUL.
     let find = |name: &CStr| owner(unsafe { look_up(vk::Instance::null(), name.as_ptr()) });
-    for name in [c"vkCreateInstance", c"vkGetInstanceProcAddr"] {
+    for name in [c"vkCreateInstance", c"vkGetInstanceProcAddr", c"vkEnumerateInstanceVersion"] {
         assert_eq!(find(name), "layer", "{name:?}");
     }
     for name in [
@@ -77,6 +77,25 @@ fn without_an_instance_only_the_layers_own_commands_are_found() {
     ] {
         assert_eq!(find(name), "none", "{name:?}");
     }
+}
+
+/// A layer above asks before there is an instance.
+#[test]
+fn the_version_without_an_instance_is_the_loaders() {
+    // SAFETY: the system's own loader, which stays loaded until the end of this function.
+    let entry = unsafe { ash::Entry::load() }.unwrap();
+    let layer = LayerLibrary::open();
+    let look_up = layer.look_ups(2).1.instance.unwrap();
+    // SAFETY: a null instance and a name with a NUL; the command has this type, and writes one number.
+    let version = unsafe {
+        let found = look_up(vk::Instance::null(), c"vkEnumerateInstanceVersion".as_ptr()).unwrap();
+        let command: vk::PFN_vkEnumerateInstanceVersion = std::mem::transmute(found);
+        let mut version = 0;
+        command(&mut version).result().unwrap();
+        version
+    };
+    // SAFETY: the loader's own command.
+    assert_eq!(Some(version), unsafe { entry.try_enumerate_instance_version() }.unwrap());
 }
 
 // --- look-ups -------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ use vkstash_layer_tests::child::{Scenario, scenario};
 use vkstash_layer_tests::env::{Driver, Env, Layer};
 use vkstash_layer_tests::suite::{assert_all_served, on, run};
 use vkstash_layer_tests::vulkan::{Device, DeviceOptions, Instance, InstanceOptions};
-use vkstash_layer_tests::work::{Caches, Shader, Work};
+use vkstash_layer_tests::work::{self, Caches, Done, Shader, Work};
 
 fn on_both(step: fn(&Value) -> Value, test: impl Fn(&Scenario, &Env)) {
     scenario(&[("step", step)], |scenario| {
@@ -256,5 +256,26 @@ fn a_destroyed_instance_leaves_no_thread_of_the_layer() {
         let left = scenario.run_ok::<Vec<String>>("step", env, &()).value;
         let ours = |name: &&String| name.starts_with("vkstash");
         assert_eq!(left.iter().filter(ours).count(), 0, "after vkDestroyInstance: {left:?}");
+    });
+}
+
+/// A second manifest names the same library, with and without a layer between them.
+#[test]
+fn under_several_names_the_layer_is_used_once_and_says_so() {
+    scenario(&[("work", work::step)], |scenario| {
+        let Some(env) = scenario.on(Driver::Radv) else { return };
+        for (name, env) in [("alone", env.clone()), ("around another", env.validation())] {
+            let env = env.layer(Layer::TwoNames).stash(scenario.folder().join(name));
+            for (round, count) in [("cold", "compiled"), ("warm", "served")] {
+                let run = scenario.run_ok::<Done>("work", &env, &Work::default());
+                assert!(run.value.all_made());
+                assert_eq!(run.reports.sum(count), 3, "{name}, {round}: {:?}", run.reports.counters());
+                assert!(
+                    run.stderr.contains("enabled under several names"),
+                    "{name}, {round}: {}",
+                    run.stderr
+                );
+            }
+        }
     });
 }

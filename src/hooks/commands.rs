@@ -43,6 +43,16 @@ fn instance_command(name: &CStr) -> vk::PFN_vkVoidFunction {
     }
 }
 
+/// Global commands that layers above ask for before there is an instance.
+fn global_command(name: &CStr) -> vk::PFN_vkVoidFunction {
+    match name.to_bytes() {
+        b"vkEnumerateInstanceVersion" => {
+            erased!(instance::enumerate_version as vk::PFN_vkEnumerateInstanceVersion)
+        }
+        _ => None,
+    }
+}
+
 /// Physical-device commands that this layer owns, beside vkCreateDevice.
 fn physical_device_command(name: &CStr) -> vk::PFN_vkVoidFunction {
     match name.to_bytes() {
@@ -248,7 +258,7 @@ unsafe fn look_up(handle: vk::Instance, name: &CStr) -> vk::PFN_vkVoidFunction {
         (handle != vk::Instance::null()).then(|| unsafe { state::instance::find(handle) }).flatten()
     else {
         // Before there is an instance only the global commands may be asked for.
-        return own;
+        return own.or_else(|| global_command(name));
     };
     if own.is_some() {
         return own;

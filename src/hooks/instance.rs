@@ -29,6 +29,28 @@ pub unsafe extern "system" fn create_instance(
     guard("vkCreateInstance", || gate::without_workers(create), || vk::Result::ERROR_INITIALIZATION_FAILED)
 }
 
+/// vkEnumerateInstanceVersion, for layers above that ask before there is an instance, and so before this layer knows
+/// the next one. The loader that called them knows best; each one that has the command is of version 1.1 at least.
+pub unsafe extern "system" fn enumerate_version(version: *mut u32) -> vk::Result {
+    // SAFETY: a NUL-terminated name; nothing is loaded. The command of this name has this type.
+    let ask = || unsafe {
+        let loader = libc::dlopen(c"libvulkan.so.1".as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD);
+        if loader.is_null() {
+            return None;
+        }
+        let command = libc::dlsym(loader, c"vkEnumerateInstanceVersion".as_ptr());
+        let command: Option<vk::PFN_vkEnumerateInstanceVersion> = std::mem::transmute(command);
+        let answer = command.map(|command| command(version));
+        libc::dlclose(loader);
+        answer
+    };
+    guard("vkEnumerateInstanceVersion", ask, || None).unwrap_or_else(|| {
+        // SAFETY: valid for one number (VUID-vkEnumerateInstanceVersion-pApiVersion-parameter).
+        unsafe { *version = vk::API_VERSION_1_1 };
+        vk::Result::SUCCESS
+    })
+}
+
 /// # Safety
 /// `info` is a valid create info with the loader's VkLayerInstanceCreateInfo in its chain, and `allocator` is NULL or
 /// valid.
@@ -43,6 +65,10 @@ unsafe fn create(
         let Some(link) = loader::instance_link(info) else {
             return vk::Result::ERROR_INITIALIZATION_FAILED;
         };
+        if link.has_copies {
+            log::init();
+            tracing::warn!("the layer is enabled under several names: the first one counts");
+        }
         let link = link.next();
         let resolve = instance_resolver(link.get_instance_proc_addr, vk::Instance::null());
         let Some(next) = resolve(c"vkCreateInstance") else {

@@ -10,7 +10,7 @@ use super::create_info::CreateInfo;
 use super::modules::{self, Stripped};
 use super::refuse::refuse;
 use crate::state::device::{Device, IdentifierMode};
-use vkstash_model::counters::{BypassReason, Count};
+use vkstash_model::counters::Count;
 use vkstash_model::structures;
 use vkstash_recipe::chain::{Arena, Refusal};
 
@@ -62,14 +62,7 @@ fn log_bypass(Refusal { reason, s_type }: Refusal) {
     if s_type != 0 {
         name += &format!(" ({})", structures::name(vk::StructureType::from_raw(s_type)));
     }
-    let by_design = matches!(
-        reason,
-        BypassReason::RayTracing
-            | BypassReason::OwnBinaries
-            | BypassReason::NotCacheable
-            | BypassReason::Statistics
-    );
-    if by_design || TOLD.swap(true, Ordering::Relaxed) {
+    if reason.is_by_design() || TOLD.swap(true, Ordering::Relaxed) {
         tracing::info!("a pipeline bypasses the stash: {name}");
     } else {
         tracing::warn!("a pipeline bypasses the stash: {name}; further ones are only counted");

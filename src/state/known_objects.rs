@@ -17,8 +17,10 @@ fn unknown_object() -> Refusal {
     Refusal::plain(BypassReason::UnknownObject)
 }
 
+/// What is made of an object is refused like that, where that was left to the driver by design.
 fn opaque(refusal: &Refusal) -> Refusal {
-    Refusal { reason: BypassReason::OpaqueObject, s_type: refusal.s_type }
+    let reason = if refusal.reason.is_by_design() { refusal.reason } else { BypassReason::OpaqueObject };
+    Refusal { reason, s_type: refusal.s_type }
 }
 
 fn digest_of(objects: &Objects<EncodedObject>, handle: impl Handle) -> Result<Key, Refusal> {
@@ -85,5 +87,17 @@ impl capture::Objects for Device {
 
     fn looked_into(&self) -> vk::PipelineCreateFlags {
         self.policy.looked_into
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_made_of_an_object_that_is_left_alone_by_design_is_left_alone_by_design() {
+        let made_of = |reason| opaque(&Refusal { reason, s_type: 7 }).reason;
+        assert_eq!(made_of(BypassReason::OwnBinaries), BypassReason::OwnBinaries);
+        assert_eq!(made_of(BypassReason::UnknownStructure), BypassReason::OpaqueObject);
     }
 }

@@ -266,6 +266,17 @@ pub enum BypassReason {
 }
 
 impl BypassReason {
+    /// Whether this version leaves such pipelines to the driver by design.
+    pub const fn is_by_design(self) -> bool {
+        matches!(
+            self,
+            BypassReason::RayTracing
+                | BypassReason::OwnBinaries
+                | BypassReason::NotCacheable
+                | BypassReason::Statistics
+        )
+    }
+
     /// The reason's name in reports and in JSON.
     pub const fn name(self) -> &'static str {
         match self {
