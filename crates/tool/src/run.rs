@@ -266,7 +266,8 @@ fn supervise(command: &mut Command) -> Result<ExitStatus, Failure> {
     blocked.restore_in(command);
     start::restore_in(command);
     let mut child: Child = command.spawn().map_err(Failure::Start)?;
-    blocked.wait(&mut child).map_err(Failure::Wait)
+    let ended = blocked.wait(&mut child).map_err(Failure::Wait)?;
+    Ok(ended.status)
 }
 
 /// Ends this process as the command ended, so that the caller sees no difference.

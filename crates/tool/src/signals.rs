@@ -9,9 +9,18 @@ use std::mem::MaybeUninit;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, ExitStatus};
 
-use libc::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, c_int, sigset_t};
+use libc::{SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, c_int, sigset_t};
 
 const FORWARDED: [c_int; 6] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2];
+/// Those of them that ask a program to end.
+const ENDING: [c_int; 4] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
+
+/// How a child has ended.
+pub(crate) struct Ended {
+    pub(crate) status: ExitStatus,
+    /// The first signal of [`ENDING`] that came before. The child may have heard it and ended in order.
+    pub(crate) asked_by: Option<c_int>,
+}
 
 /// The signals that are blocked in this process, and what the child gets instead.
 pub(crate) struct BlockedSignals {
@@ -64,10 +73,11 @@ impl BlockedSignals {
     }
 
     /// Waits for the child's end, and passes on the signals that arrive until then.
-    pub(crate) fn wait(&self, child: &mut Child) -> io::Result<ExitStatus> {
+    pub(crate) fn wait(&self, child: &mut Child) -> io::Result<Ended> {
+        let mut asked_by = None;
         loop {
             if let Some(status) = child.try_wait()? {
-                return Ok(status);
+                return Ok(Ended { status, asked_by });
             }
             let mut info = MaybeUninit::<libc::siginfo_t>::uninit();
             // SAFETY: the set is initialised and blocked; `info` is written where the call succeeds.
@@ -78,13 +88,24 @@ impl BlockedSignals {
             }
             // SAFETY: the call succeeded, so it filled `info` in.
             let from_kernel = unsafe { info.assume_init() }.si_code == libc::SI_KERNEL;
+            asked_by = asked_by.or(Some(signal).filter(|signal| ENDING.contains(signal)));
             // The terminal signals the whole foreground process group, so the child has this signal already; a second
-            // one makes many programs give up at once.
-            if !from_kernel {
+            // one makes many programs give up at once. Of its own end the terminal tells the leader of the session
+            // alone, by two signals of which the second one wakes who was stopped.
+            let is_told_alone = signal == SIGHUP && leads_session();
+            if !from_kernel || is_told_alone {
                 forward(child, signal);
+            }
+            if from_kernel && is_told_alone {
+                forward(child, SIGCONT);
             }
         }
     }
+}
+
+fn leads_session() -> bool {
+    use rustix::process::{getpid, getsid};
+    getsid(None) == Ok(getpid())
 }
 
 fn forward(child: &Child, signal: c_int) {

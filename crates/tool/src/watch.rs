@@ -8,11 +8,13 @@
 //! | `growth` | how the stash grows |
 //! | `view` | what is on the screen: the programs, and the chosen one |
 //! | `draw` | drawing it |
-//! | `screen` | the terminal: keys, signals, and its state before |
+//! | `keyboard` | what is typed |
+//! | `screen` | the terminal: signals, and its state before |
 
 mod draw;
 mod find;
 mod growth;
+mod keyboard;
 mod program;
 mod screen;
 mod text;

@@ -5,6 +5,7 @@ mod background;
 mod base;
 mod bench;
 mod cache;
+mod closed_terminal;
 mod config;
 mod doctor;
 mod exchange;

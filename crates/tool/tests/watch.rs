@@ -8,9 +8,12 @@ use std::process::ExitStatus;
 
 use super::*;
 
+/// What `vkstash watch` shows once there is a picture: the cursor is hidden after each.
+pub(super) const PICTURE: &str = "\x1b[?25l";
+
 /// A terminal, and what is typed and seen there.
-struct Terminal {
-    typed: File,
+pub(super) struct Terminal {
+    pub(super) typed: File,
     shown: File,
 }
 
@@ -28,7 +31,7 @@ fn state(terminal: &File) -> (Vec<libc::tcflag_t>, Vec<u8>) {
 
 impl Terminal {
     /// None, with a line that says why, where there are no terminals.
-    fn open(columns: u16, rows: u16) -> Option<Terminal> {
+    pub(super) fn open(columns: u16, rows: u16) -> Option<Terminal> {
         let (mut master, mut terminal) = (-1, -1);
         let size = libc::winsize { ws_col: columns, ws_row: rows, ws_xpixel: 0, ws_ypixel: 0 };
         // SAFETY: openpty writes the two numbers, reads the size, and NULL stands for what is not wanted.
@@ -41,39 +44,55 @@ impl Terminal {
             skip::not_here(&skip::this_test(), &format!("no terminals: {why}"));
             return None;
         }
+        // A command with the other end would keep its own terminal open.
+        for end in [master, terminal] {
+            // SAFETY: it is open, and the flag is a constant.
+            assert_eq!(unsafe { libc::fcntl(end, libc::F_SETFD, libc::FD_CLOEXEC) }, 0);
+        }
         // SAFETY: openpty opened both, and nothing else owns them.
         let (typed, shown) = unsafe { (File::from_raw_fd(master), File::from_raw_fd(terminal)) };
         Some(Terminal { typed, shown })
+    }
+
+    /// The command here, as the leader of a session with this terminal, or in the test's own.
+    pub(super) fn start(&self, mut command: Command, leads: bool) -> Child {
+        command.env("TERM", "xterm");
+        let [input, output, errors] = [(); 3].map(|()| self.shown.try_clone().unwrap());
+        command.stdin(input).stdout(output).stderr(errors);
+        // SAFETY: setsid and ioctl are async-signal-safe; standard input is the terminal by now.
+        unsafe {
+            command.pre_exec(move || {
+                if !leads {
+                    return Ok(());
+                }
+                libc::setsid();
+                let taken = libc::ioctl(0, libc::TIOCSCTTY, 0) >= 0;
+                if taken { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+            });
+        }
+        command.spawn().unwrap()
+    }
+
+    /// Reads what is shown until this is.
+    pub(super) fn read_until(&mut self, seen: &mut Vec<u8>, what: &str) {
+        let mut block = [0; 4096];
+        while !String::from_utf8_lossy(seen).contains(what) {
+            let count = self.typed.read(&mut block).unwrap();
+            seen.extend_from_slice(&block[..count]);
+        }
     }
 
     /// Watches, does `then` once something is shown, and says how that ended and all that was shown.
     fn watch(&mut self, sandbox: &Sandbox, then: impl FnOnce(&mut File, &Child)) -> (ExitStatus, String) {
         let before = state(&self.shown);
         let mut command = sandbox.tool();
-        command.arg("watch").env("TERM", "xterm");
-        let [input, output, errors] = [(); 3].map(|()| self.shown.try_clone().unwrap());
-        command.stdin(input).stdout(output).stderr(errors);
-        // SAFETY: setsid and ioctl are async-signal-safe; standard input is the terminal by now.
-        unsafe {
-            command.pre_exec(|| {
-                libc::setsid();
-                let taken = libc::ioctl(0, libc::TIOCSCTTY, 0) >= 0;
-                if taken { Ok(()) } else { Err(std::io::Error::last_os_error()) }
-            });
-        }
-        let mut child = command.spawn().unwrap();
-        let (mut seen, mut block) = (Vec::new(), [0; 4096]);
-        let mut read_until = |typed: &mut File, what: &str| {
-            while !String::from_utf8_lossy(&seen).contains(what) {
-                let count = typed.read(&mut block).unwrap();
-                seen.extend_from_slice(&block[..count]);
-            }
-        };
-        // The cursor is hidden after each picture.
-        read_until(&mut self.typed, "\x1b[?25l");
+        command.arg("watch");
+        let mut child = self.start(command, true);
+        let mut seen = Vec::new();
+        self.read_until(&mut seen, PICTURE);
         then(&mut self.typed, &child);
         // The screen before.
-        read_until(&mut self.typed, "\x1b[?1049l");
+        self.read_until(&mut seen, "\x1b[?1049l");
         let status = child.wait().unwrap();
         assert_eq!(state(&self.shown), before, "{status}");
         (status, String::from_utf8_lossy(&seen).into_owned())

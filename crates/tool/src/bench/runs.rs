@@ -16,7 +16,7 @@ use crate::cli::BenchArgs;
 use crate::environment::{self, FolderError};
 use crate::library::{self, Library, LibraryError};
 use crate::root;
-use crate::signals::BlockedSignals;
+use crate::signals::{BlockedSignals, Ended};
 use crate::start;
 
 /// How a run has the stash.
@@ -124,9 +124,10 @@ impl Bench<'_> {
         let (began, before) = (Instant::now(), processor_time_of_children());
         let started = command.spawn();
         let mut child = started.map_err(|error| RunError::Start { command: program.into(), error })?;
-        let status = self.blocked.wait(&mut child).map_err(RunError::Wait)?;
+        let Ended { status, asked_by } = self.blocked.wait(&mut child).map_err(RunError::Wait)?;
         let (wall, processor) = (began.elapsed(), processor_time_of_children().saturating_sub(before));
-        if let Some(signal) = status.signal() {
+        // A program that has heard it may have ended as if it was done.
+        if let Some(signal) = asked_by.or(status.signal()) {
             return Err(RunError::Signal(signal));
         }
         let reports = folder.reports();
