@@ -7,6 +7,7 @@ use vkstash_layer_tests::child::{Run, Scenario, scenario};
 use vkstash_layer_tests::env::{Driver, Env};
 use vkstash_layer_tests::suite::{assert_all_served, run};
 use vkstash_layer_tests::vulkan::{Device, DeviceOptions, Instance, InstanceOptions, spirv};
+use vkstash_layer_tests::waiting;
 use vkstash_layer_tests::work::{self, Work};
 use vkstash_store::reports::model::RunReport;
 use vkstash_store::stash::inspect::list_applications;
@@ -58,6 +59,17 @@ fn act(action: Action, device: &Device) -> bool {
     }
 }
 
+/// Whether no other thread of this process runs.
+fn others_wait() -> bool {
+    // SAFETY: it takes no argument.
+    let own = unsafe { libc::gettid() };
+    let threads = std::fs::read_dir("/proc/self/task").unwrap().map(|entry| entry.unwrap().path());
+    threads.filter(|path| !path.ends_with(own.to_string())).all(|path| {
+        let stat = std::fs::read_to_string(path.join("stat")).unwrap_or_default();
+        stat.rsplit(") ").next().is_none_or(|rest| rest.starts_with('S') || rest.is_empty())
+    })
+}
+
 /// A program that forks three times while it uses Vulkan, and goes on.
 fn fork_and_continue(input: &Value) -> Value {
     let (creation, action): (Creation, Action) = serde_json::from_value(input.clone()).unwrap();
@@ -65,6 +77,10 @@ fn fork_and_continue(input: &Value) -> Value {
     assert!(Work::default().run(&device).all_made());
     let mut ends = Vec::new();
     for _ in 0..3 {
+        if creation == Creation::Clone {
+            // Nobody gives up the C library's locks for such a child, which a thread has that is just beginning.
+            waiting::until("other threads wait", others_wait);
+        }
         // SAFETY: the child makes the calls that children of real programs make, and its parent waits for it.
         unsafe {
             let child = match creation {

@@ -182,23 +182,27 @@ fn twice(input: &Value) -> Value {
 fn the_second_of_two_equal_ones_is_a_hit_in_their_cache() {
     scenario(&[("work", work::step), ("twice", twice)], |scenario| {
         let disk = scenario.folder().join("disk");
-        let driver = json!({ "driver_id": 3, "disk_cache": true, "disk_cache_dir": disk });
-        let env = scenario.on(Driver::Test(driver)).unwrap();
+        let test = json!({ "driver_id": 3, "disk_cache": true, "disk_cache_dir": disk });
         let work = Work { caches: Caches::Shared, feedback: true, ..work(Shader::DynamicRendering) };
         let nothing = json!({ "work": work, "parked": 0, "trace": "" });
-        scenario.run_ok::<Done>("work", &env.clone().without_layer(), &work);
-        let without = scenario.run_ok::<[u64; 2]>("twice", &env.clone().without_layer(), &nothing).value;
-        assert_eq!(without, [0, COUNT]);
-        for ask_first in ["driver", "stash", "auto"] {
-            let env =
-                env.clone().stash(scenario.folder().join(ask_first)).var("VKSTASH_ASK_FIRST", ask_first);
-            scenario.run_ok::<Done>("work", &env.clone().var("VKSTASH_BACKGROUND_WORKERS", "0"), &work);
-            let (env, trace) = traced(scenario, &with_parking(&env));
-            let input = json!({ "work": work, "parked": COUNT, "trace": trace });
-            let seen = scenario.run_ok::<[u64; 2]>("twice", &env, &input);
-            let counters = seen.reports.counters();
-            assert_eq!(seen.reports.sum("parked"), COUNT, "{ask_first}: {counters:?}");
-            assert_eq!(seen.value, without, "{ask_first}: {counters:?}");
+        for driver in [Driver::Test(test), Driver::Radv] {
+            let Some(env) = scenario.on(driver.clone()) else { continue };
+            let env = env.driver_cache();
+            scenario.run_ok::<Done>("work", &env.clone().without_layer(), &work);
+            let without = scenario.run_ok::<[u64; 2]>("twice", &env.clone().without_layer(), &nothing).value;
+            assert_eq!(without, [0, COUNT], "{}", driver.name());
+            for ask_first in ["driver", "stash", "auto"] {
+                let what = format!("{} {ask_first}", driver.name());
+                let env =
+                    env.clone().stash(scenario.folder().join(&what)).var("VKSTASH_ASK_FIRST", ask_first);
+                scenario.run_ok::<Done>("work", &env.clone().var("VKSTASH_BACKGROUND_WORKERS", "0"), &work);
+                let (env, trace) = traced(scenario, &with_parking(&env));
+                let input = json!({ "work": work, "parked": COUNT, "trace": trace });
+                let seen = scenario.run_ok::<[u64; 2]>("twice", &env, &input);
+                let counters = seen.reports.counters();
+                assert_eq!(seen.reports.sum("parked"), COUNT, "{what}: {counters:?}");
+                assert_eq!(seen.value, without, "{what}: {counters:?}");
+            }
         }
     });
 }
