@@ -15,6 +15,7 @@ use super::pool::{self, Cancelled, Task};
 use super::replay::{self, NotMade, Replay, StoredCall};
 use super::work::{self, Context, Work};
 use crate::config::OfProcess;
+use crate::faults;
 use crate::live::call::Call;
 use crate::serve::create_info::CreateInfo;
 use crate::serve::driver_hits::{self, NotRecorded};
@@ -57,7 +58,8 @@ pub fn start(device: &Arc<Device>) {
         return;
     }
     // A user that has set the number of workers wants them, however little there is to do.
-    let least = if OfProcess::get().background.workers.is_some() { Duration::ZERO } else { LEAST };
+    let workers_are_set = OfProcess::get().background.workers.is_some();
+    let least = if workers_are_set { Duration::ZERO } else { faults::time_limit(LEAST) };
     let (weak, recorder) = (Arc::downgrade(device), OnceLock::new());
     device.driver_hits.record_with(Box::new(move |took| {
         if took >= least || gate::has_workers() {
