@@ -126,19 +126,3 @@ fn a_question_ends_and_nothing_is_removed() {
         assert!(dir.join(&app.folder).join("portable").is_dir(), "{end:?}");
     }
 }
-
-/// Archives and lists that never come, or that nobody takes.
-#[test]
-fn commands_that_wait_for_a_pipe_end() {
-    let sandbox = Sandbox::new();
-    let pipe = sandbox.path("pipe.foz");
-    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    for end in ENDS {
-        let mut command = sandbox.tool();
-        command.arg("import").arg(&pipe).arg("--dir").arg(sandbox.path("stash"));
-        let Some(status) = ended(command, end, |_| std::thread::sleep(Duration::from_millis(50))) else {
-            return;
-        };
-        assert!(!status.success(), "{end:?}: {status}");
-    }
-}

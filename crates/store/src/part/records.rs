@@ -32,7 +32,7 @@ pub enum FoundIn {
 #[derive(Clone, Copy)]
 enum Pass {
     Whole,
-    /// Some cannot be read for now.
+    /// Some cannot be read for now, or were not reached.
     Unread,
     /// A segment is gone.
     Gone,
@@ -114,7 +114,7 @@ impl Part {
         self.for_each_until(kind, &never, each)
     }
 
-    /// [`Part::for_each`] that reads no further record once `interrupted` says true.
+    /// [`Part::for_each`] that reads no further record once `interrupted` says true, and then says false.
     pub fn for_each_until(
         &self,
         kind: Kind,
@@ -151,7 +151,7 @@ impl Part {
         let mut buffer = Vec::new();
         for (segment, row) in self.rows(kind, &mut seen, &mut pass) {
             if interrupted() {
-                return pass;
+                return Pass::Unread;
             }
             match segment.header_at(row.offset) {
                 Ok(header) if self.read_known(kind, &header.key, &mut buffer) => {
@@ -167,7 +167,7 @@ impl Part {
         sort::by(&mut own, |(_, one), (_, other)| place(one).cmp(&place(other)));
         for (key, _) in own {
             if interrupted() {
-                return pass;
+                return Pass::Unread;
             }
             if self.read_known(kind, &key, &mut buffer) {
                 told.insert(table::hash(code, &key));
