@@ -36,6 +36,7 @@ use crate::library::{self, Library, LibraryError};
 use crate::names::driver_version;
 use crate::output::{self, Printer, eprint_line};
 use crate::root;
+use crate::signals;
 use crate::start;
 use crate::units::counted;
 
@@ -221,7 +222,7 @@ fn lower_priority() {
     }
     // Where the kernel groups processes by session (sched(7), autogroup), the priorities above count within the session
     // only, and this one would get as much of a busy processor as the program that it runs beside.
-    if rustix::process::getsid(None) == Ok(rustix::process::getpid()) {
+    if signals::leads_session() {
         // The kernel takes ten of these a second, of all processes together.
         for _ in 0..10 {
             match std::fs::write("/proc/self/autogroup", "19") {

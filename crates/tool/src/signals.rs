@@ -103,9 +103,11 @@ impl BlockedSignals {
     }
 }
 
-fn leads_session() -> bool {
-    use rustix::process::{getpid, getsid};
-    getsid(None) == Ok(getpid())
+/// Whether this process leads its session.
+pub(crate) fn leads_session() -> bool {
+    // rustix takes 0 for impossible; it is the number of a leader outside this process's PID namespace.
+    // SAFETY: both calls take and return plain numbers.
+    unsafe { libc::getsid(0) == libc::getpid() }
 }
 
 fn forward(child: &Child, signal: c_int) {

@@ -79,7 +79,12 @@ impl Sandbox {
     /// The tool in an environment that holds only PATH of the machine. This test's own executable stands for the
     /// layer library: it has the right architecture, and nothing loads it here.
     fn tool(&self) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_vkstash"));
+        self.command(env!("CARGO_BIN_EXE_vkstash"))
+    }
+
+    /// Any program in that environment.
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap());
         command.env("HOME", self.home()).env("TMPDIR", self.temp());
         // No configuration file of the machine's.

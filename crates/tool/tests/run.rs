@@ -359,6 +359,30 @@ fn signals_reach_the_command() {
     assert!(sandbox.nothing_left_in_temp());
 }
 
+/// As the first process of a container, whose session is that of a process outside.
+#[test]
+fn signals_reach_the_command_in_a_pid_namespace() {
+    let alone = ["unshare", "--map-root-user", "--pid", "--fork", "--kill-child"];
+    if !Command::new(alone[0]).args(&alone[1..]).arg("true").output().is_ok_and(|made| made.status.success())
+    {
+        skip::not_here(&skip::this_test(), "no namespaces of processes");
+        return;
+    }
+    let sandbox = Sandbox::new();
+    for name in ["TERM", "HUP", "INT"] {
+        // The end of a namespace's first process ends all others.
+        let script =
+            format!("trap 'echo got; exit 7' {name}; kill -{name} $PPID; while :; do sleep 0.02; done");
+        let mut command = sandbox.command(alone[0]);
+        command
+            .args(&alone[1..])
+            .arg(env!("CARGO_BIN_EXE_vkstash"))
+            .args(["run", "--quiet", "--", "sh", "-c", &script]);
+        let output = output(&mut command);
+        assert_eq!((text(&output.stdout), output.status.code()), ("got\n", Some(7)), "{name}: {output:?}");
+    }
+}
+
 #[test]
 fn a_terminated_command_leaves_no_folder_behind() {
     let sandbox = Sandbox::new();
