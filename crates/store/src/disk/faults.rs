@@ -11,6 +11,7 @@ use rustix::io::Errno;
 
 use crate::base::sync::Mutex;
 use crate::disk::op::Op;
+use crate::disk::power;
 
 /// How an operation fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,6 +113,7 @@ pub(crate) fn has_held() -> bool {
 
 /// The fault of this operation.
 pub(crate) fn next(op: Op) -> Option<Fault> {
+    power::may_be_cut();
     if !ACTIVE.load(Ordering::Relaxed) {
         return None;
     }

@@ -359,8 +359,35 @@ impl Folder {
         }
     }
 
-    /// Replaces a file: writes a temporary file with a `unique` name, and renames it.
+    /// Writes the names in it to the disk, as far as they are only in the system's memory.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        match disk::fdatasync(&self.fd) {
+            // A file system that keeps names in order by itself, or not at all.
+            Ok(()) | Err(Errno::INVAL) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Replaces a file: writes a temporary file with a `unique` name, and renames it. After a power failure either
+    /// content may be there, or none.
     pub(crate) fn replace_file(&self, name: &str, unique: u64, bytes: &[u8]) -> io::Result<()> {
+        self.replace(name, unique, bytes, |_| Ok(()))
+    }
+
+    /// [`Folder::replace_file`] that returns when the new content would survive a power failure. Until then the old one
+    /// does.
+    pub(crate) fn replace_durably(&self, name: &str, unique: u64, bytes: &[u8]) -> io::Result<()> {
+        self.replace(name, unique, bytes, |fd| Ok(disk::fdatasync(fd)?))?;
+        self.sync()
+    }
+
+    fn replace(
+        &self,
+        name: &str,
+        unique: u64,
+        bytes: &[u8],
+        sync: impl FnOnce(&Descriptor) -> io::Result<()>,
+    ) -> io::Result<()> {
         let temporary = format!("{TEMPORARY}{:x}-{unique:016x}", std::process::id());
         let fd = match disk::openat(
             &self.fd,
@@ -379,6 +406,7 @@ impl Folder {
         let _ = disk::try_lock(&fd);
         let done = disk::hand_over(&fd, &self.fd)
             .and_then(|()| write_all_at(&fd, bytes, 0).map_err(|(_, error)| error))
+            .and_then(|()| sync(&fd))
             .and_then(|()| Ok(disk::renameat(&self.fd, &temporary, name)?));
         if done.is_err() {
             // The first error is returned.

@@ -7,6 +7,7 @@
 //! | `folder` | opening folders and files safely |
 //! | `home` | the folders of an application |
 //! | `locks` | whether a process writes a file |
+//! | `power` | what a power cut would leave, in tests |
 
 #[cfg(test)]
 pub(crate) mod faults;
@@ -15,3 +16,5 @@ pub mod home;
 pub(crate) mod locks;
 pub(crate) mod op;
 pub mod ops;
+#[cfg(test)]
+pub(crate) mod power;

@@ -15,9 +15,9 @@ use rustix::path::Arg;
 
 use crate::base::descriptor::Descriptor;
 use crate::base::{byte_locks, owner, signals};
-#[cfg(test)]
-use crate::disk::faults;
 use crate::disk::op::Op;
+#[cfg(test)]
+use crate::disk::{faults, power};
 
 /// The fault that the test's plan has for this operation.
 #[cfg(test)]
@@ -169,7 +169,11 @@ pub fn ftruncate(fd: impl AsRef<Descriptor>, length: u64) -> Result<(), Errno> {
 
 pub(crate) fn fdatasync(fd: impl AsRef<Descriptor>) -> Result<(), Errno> {
     ask(Op::Sync)?;
-    fs::fdatasync(fd.as_ref().still()?)
+    let fd = fd.as_ref().still()?;
+    fs::fdatasync(fd)?;
+    #[cfg(test)]
+    power::was_synced(fd);
+    Ok(())
 }
 
 pub(crate) fn futimens(fd: impl AsRef<Descriptor>, stamps: &Timestamps) -> Result<(), Errno> {

@@ -70,7 +70,6 @@ pub fn clear(root: &Path, application: Option<&str>, kinds: CacheKinds) -> Resul
                 uses: &uses,
                 evicted: &evicted,
                 choice: merge::Choice::Evicted,
-                synced: true,
                 interrupted: &never,
             };
             let mut outcome = Outcome::default();

@@ -1,5 +1,6 @@
 //! Merging segments: their live records are written to a new file, in the order in which they will be read, and the
-//! segments are deleted. Readers keep the files that they have open, and find the new one at the next refresh.
+//! segments are deleted, once what replaces them would survive the death of the machine. Readers keep the files that
+//! they have open, and find the new one at the next refresh.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -74,8 +75,6 @@ pub(crate) struct Job<'a> {
     /// The records to evict, by hash.
     pub(crate) evicted: &'a HashMap<u64, Cause>,
     pub(crate) choice: Choice<'a>,
-    /// The new file is synced before the old ones are deleted.
-    pub(crate) synced: bool,
     pub(crate) interrupted: &'a dyn Fn() -> bool,
 }
 
@@ -148,6 +147,10 @@ impl Job<'_> {
         if inputs.iter().any(|&at| contents.members[at].segment.has_failed()) {
             return Err(io::Error::other("not all of what is merged can be read"));
         }
+        for at in newer_elsewhere(contents, inputs).iter().map(|live| live.member).collect::<HashSet<_>>() {
+            contents.members[at].segment.sync()?;
+        }
+        self.part.folder.sync()?;
         for &at in inputs {
             self.part.folder.remove_file(contents.members[at].segment.name())?;
             for live in dropped.iter().filter(|live| live.member == at) {
@@ -161,22 +164,14 @@ impl Job<'_> {
 
     /// Damaged records of other segments that supersede records of these segments, which therefore are the newest.
     fn damaged_newer(&self, contents: &PartContents, inputs: &[usize]) -> Lost {
-        let elsewhere = contents.live.iter().filter(|live| !inputs.contains(&live.member));
-        let readable = elsewhere.filter(|live| live.row.is_readable());
-        let newest: HashMap<u64, &Live, Keyed> = readable.map(|live| (live.row.hash, live)).collect();
-        let rows = inputs.iter().flat_map(|&at| contents.members[at].segment.known_rows());
-        let mut seen: HashSet<u64, Keyed> = HashSet::default();
         let (mut lost, mut bytes) = (Lost::new(), Vec::new());
-        for live in rows.filter_map(|row| newest.get(&row.hash)).filter(|live| stays(live, self.evicted)) {
+        for live in newer_elsewhere(contents, inputs).into_iter().filter(|live| stays(live, self.evicted)) {
             if (self.interrupted)() {
                 break;
             }
             let segment = &contents.member(live).segment;
-            let mut damaged = || {
-                let read = segment.read_record(live.row.offset, live.row.stored, &mut bytes);
-                read == Err(segment::Read::Damaged)
-            };
-            if seen.insert(live.row.hash) && damaged() {
+            let read = segment.read_record(live.row.offset, live.row.stored, &mut bytes);
+            if read == Err(segment::Read::Damaged) {
                 lost.insert((segment.name().to_owned(), live.row.offset));
             }
         }
@@ -196,9 +191,7 @@ impl Job<'_> {
             if inputs.iter().any(|&at| contents.members[at].segment.has_failed()) {
                 return Err(io::Error::other("not all of what is merged can be read"));
             }
-            if self.synced {
-                disk::fdatasync(&fd)?;
-            }
+            disk::fdatasync(&fd)?;
             disk::renameat(&**folder, &temporary, &name)?;
             Ok(length)
         });
@@ -320,6 +313,15 @@ impl Job<'_> {
         }
         Copied { bytes: compressed, codec, length: payload.length }
     }
+}
+
+/// Records of other segments that supersede records of these segments.
+fn newer_elsewhere<'a>(contents: &'a PartContents, inputs: &[usize]) -> Vec<&'a Live> {
+    let elsewhere = contents.live.iter().filter(|live| !inputs.contains(&live.member));
+    let readable = elsewhere.filter(|live| live.row.is_readable());
+    let mut newest: HashMap<u64, &Live, Keyed> = readable.map(|live| (live.row.hash, live)).collect();
+    let rows = inputs.iter().flat_map(|&at| contents.members[at].segment.known_rows());
+    rows.filter_map(|row| newest.remove(&row.hash)).collect()
 }
 
 /// A verified payload as it is stored.

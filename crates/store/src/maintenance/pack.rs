@@ -27,7 +27,6 @@ pub fn pack(root: &Path) -> Result<(), OpenError> {
                 uses: &uses,
                 evicted: &HashMap::new(),
                 choice: merge::Choice::All,
-                synced: false,
                 interrupted: &never,
             };
             job.run(Room { must_free: 0, scratch: u64::MAX }, &mut Outcome::default());

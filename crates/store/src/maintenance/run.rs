@@ -174,7 +174,6 @@ impl Decisions {
                 uses: &uses,
                 evicted: self.evicted.get(&place).unwrap_or(&nothing),
                 choice: merge::Choice::Worthwhile,
-                synced: !work.at_shutdown,
                 interrupted: work.interrupted,
             };
             job.run(room, outcome);

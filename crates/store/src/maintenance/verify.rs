@@ -337,7 +337,6 @@ fn repair(part: &PartFolder, application: &ApplicationFolder, found: &mut [Bad])
         uses: &Uses::of(application, &never),
         evicted: &HashMap::new(),
         choice: merge::Choice::Damaged(&damage),
-        synced: true,
         interrupted: &never,
     };
     job.run(Room { must_free: 0, scratch: u64::MAX }, &mut Outcome::default());

@@ -17,8 +17,10 @@ use crate::segment::cleanup::clean_up;
 
 const NAME: &str = "totals.vkt";
 const LOCK: &str = ".lock";
-/// The number of reports that are kept separately.
-const KEEP: usize = 64;
+/// The number of reports that are kept separately at most, ...
+const MOST: usize = 64;
+/// ... and at least: a fold waits for the disk, so several reports are folded at once.
+const KEEP: usize = 48;
 /// The number of file names that the totals remember. A fold deletes what it has folded, so only the latest matter.
 const REMEMBER: usize = 1024;
 
@@ -115,12 +117,12 @@ fn separately(folder: &Folder) -> Separate {
     Separate { folded, runs }
 }
 
-/// Removes unfinished files of dead processes, and folds the oldest reports if there are more than [`KEEP`]. Does
+/// Removes unfinished files of dead processes, and folds the oldest reports if there are more than [`MOST`]. Does
 /// nothing while another process does.
 pub(crate) fn fold(folder: &Folder) -> io::Result<()> {
     clean_up(folder);
     let mut names = folder.names(SUFFIX)?;
-    if names.len() <= KEEP {
+    if names.len() <= MOST {
         return Ok(());
     }
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -128,7 +130,7 @@ pub(crate) fn fold(folder: &Folder) -> io::Result<()> {
     locks::begin(&lock)?;
     // Totals that cannot be read now are not replaced.
     let mut totals: Totals = try_read_file(folder, NAME, TOTALS_MAGIC)?.unwrap_or_default();
-    // Names begin with the start of the run. The reports that stay are not read: most runs fold a single one.
+    // Names begin with the start of the run. The reports that stay are not read.
     sort::sort(&mut names);
     names.truncate(names.len() - KEEP);
     let mut done = Vec::new();
@@ -144,7 +146,7 @@ pub(crate) fn fold(folder: &Folder) -> io::Result<()> {
     }
     let forget = totals.folded.len().saturating_sub(REMEMBER);
     totals.folded.drain(..forget);
-    folder.replace_file(NAME, random(), &encode(TOTALS_MAGIC, &totals)?)?;
+    folder.replace_durably(NAME, random(), &encode(TOTALS_MAGIC, &totals)?)?;
     done.iter().try_for_each(|name| folder.remove_file(name))
 }
 

@@ -496,13 +496,22 @@ impl Segment {
     }
 
     fn try_read_at(&self, buffer: &mut Vec<u8>, length: usize, offset: u64) -> io::Result<()> {
+        self.with_file(|fd| read_at(fd, buffer, length, offset))
+    }
+
+    /// Writes the file to the disk, as far as it is only in the system's memory, also what other processes wrote.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        self.with_file(|fd| Ok(disk::fdatasync(fd)?))
+    }
+
+    fn with_file(&self, work: impl FnOnce(&Descriptor) -> io::Result<()>) -> io::Result<()> {
         if let Some(fd) = self.descriptor() {
-            return read_at(fd, buffer, length, offset);
+            return work(fd);
         }
         use rustix::fs::{Mode, OFlags};
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let file = disk::openat(&*self.folder, self.name.as_str(), flags, Mode::empty())?;
-        read_at(&file, buffer, length, offset)?;
+        work(&file)?;
         self.keep(file);
         Ok(())
     }

@@ -21,6 +21,7 @@ mod loss_window;
 mod maintenance;
 mod many_processes;
 pub(crate) mod numbers;
+mod power_cuts;
 mod processes;
 mod reports;
 mod roundtrip;

@@ -69,7 +69,7 @@ fn folding_reports_may_fail_at_every_call() {
         say_the_plan();
         let model = root();
         let fold = |root: &Path| totals::fold(&Folder::shared(root, false).unwrap());
-        for number in 0..72 {
+        for number in 0..90 {
             let application = number.to_string();
             // No process has this number.
             let run =
@@ -79,7 +79,7 @@ fn folding_reports_may_fail_at_every_call() {
                 fold(model.path()).unwrap();
             }
         }
-        assert_eq!(totals::read(model.path()).runs, 72);
+        assert_eq!(totals::read(model.path()).runs, 90);
         for fault in every_fault() {
             let mut iterations = 0;
             for plan in each_call(fault, false, step(fault)) {
@@ -90,9 +90,10 @@ fn folding_reports_may_fail_at_every_call() {
                 faults::begin(plan);
                 let _ = totals::fold(&folder);
                 let hit = faults::end();
-                assert_eq!(totals::read(root.path()).runs, 72, "{hit:?}");
+                assert_eq!(totals::read(root.path()).runs, 90, "{hit:?}");
                 fold(root.path()).unwrap();
-                assert_eq!((totals::read(root.path()).runs, files(root.path(), "vkr").len()), (72, 64));
+                assert_eq!(totals::read(root.path()).runs, 90, "{hit:?}");
+                assert!((48..=64).contains(&files(root.path(), "vkr").len()), "{hit:?}");
                 if hit.is_empty() {
                     break;
                 }
