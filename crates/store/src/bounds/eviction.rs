@@ -22,8 +22,6 @@ pub enum Cause {
     ApplicationLimit,
     /// The limit for all applications.
     TotalLimit,
-    /// Too little space is free on the file system.
-    FreeSpace,
     /// The user, or the program, has cleared its kind.
     Cleared,
 }
@@ -36,7 +34,6 @@ impl Cause {
             Cause::ModulePolicy => "module_policy",
             Cause::ApplicationLimit => "application_limit",
             Cause::TotalLimit => "total_limit",
-            Cause::FreeSpace => "free_space",
             Cause::Cleared => "cleared",
         }
     }

@@ -120,8 +120,4 @@ impl Inventory {
     pub(crate) fn live(&self) -> u128 {
         self.applications.iter().map(ApplicationInventory::live).sum()
     }
-
-    pub(crate) fn disk(&self) -> u128 {
-        self.applications.iter().flat_map(|app| &app.parts).map(PartInventory::disk).sum()
-    }
 }

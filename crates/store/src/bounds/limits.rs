@@ -19,7 +19,7 @@ pub struct Limits {
     pub total_bytes: u64,
     /// For one application without a limit of its own. None: the total alone.
     pub per_app: Option<u64>,
-    /// The space that stays free on the file system.
+    /// Nothing is written that would leave less free on the file system.
     pub free_space_floor: u64,
     /// Device parts with another header, and applications, rank below everything else after this time without use.
     pub device_age: u64,
@@ -49,11 +49,6 @@ impl Limits {
     pub fn floor_for(filesystem_bytes: u64) -> u64 {
         let percent = filesystem_bytes / 100 + u64::from(filesystem_bytes % 100 != 0);
         percent.saturating_mul(3).min(Limits::LARGEST_FLOOR)
-    }
-
-    /// Whether anything may be written if this much stays free afterwards.
-    pub fn may_write(&self, free_bytes: u64) -> bool {
-        free_bytes >= self.free_space_floor
     }
 }
 

@@ -10,9 +10,9 @@ use crate::bounds::reclaim::{Reclaim, reclaim};
 /// A limit that stays exceeded because running processes use the rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shortfall {
-    /// The limit: [`Cause::ApplicationLimit`], [`Cause::TotalLimit`] or [`Cause::FreeSpace`].
+    /// The limit: [`Cause::ApplicationLimit`] or [`Cause::TotalLimit`].
     pub limit: Cause,
-    /// The application whose limit it is; None for the other two.
+    /// The application whose limit it is; None for the total.
     pub application: Option<usize>,
     /// Live bytes beyond the limit.
     pub bytes: u64,
@@ -35,16 +35,17 @@ pub struct Plan {
     pub shortfalls: Vec<Shortfall>,
 }
 
-/// Decides what is evicted. `free_bytes` are free on the file system; `now_ms` is the Unix time.
-pub fn plan(inventory: &Inventory, limits: &Limits, free_bytes: u64, now_ms: u64) -> Plan {
+/// Decides what is evicted. `now_ms` is the Unix time. A full disk evicts nothing: others have filled it, and it is not
+/// written to.
+pub fn plan(inventory: &Inventory, limits: &Limits, now_ms: u64) -> Plan {
     let mut state = State::new(inventory, rank::candidates(inventory, limits, now_ms));
     let live_before = state.total;
     state.evict_unlimited();
 
     // Decided before the applications' limits are applied: a tighter one must not spare anything by bringing the total
     // just below its limit.
-    let all = Budget::of_all(inventory, limits, free_bytes);
-    let over = state.total > u128::from(all.bytes);
+    let all = limits.total_bytes;
+    let over = state.total > u128::from(all);
     for (index, app) in inventory.applications.iter().enumerate() {
         if let Some(limit) = app.limit.or(limits.per_app) {
             let target = u128::from(low_water(limit));
@@ -55,35 +56,17 @@ pub fn plan(inventory: &Inventory, limits: &Limits, free_bytes: u64, now_ms: u64
         }
     }
     if over {
-        state.evict(all.cause, None, u128::from(low_water(all.bytes)));
+        state.evict(Cause::TotalLimit, None, u128::from(low_water(all)));
     }
-    state.report(all.cause, None, state.total, all.bytes);
+    state.report(Cause::TotalLimit, None, state.total, all);
 
     let mut plan = state.plan;
     plan.applications = emptied(inventory, &plan.evictions);
     plan.live_before = clamp(live_before);
     plan.live_after = clamp(state.total);
     let limit_of = |index: usize| inventory.applications[index].limit.or(limits.per_app);
-    plan.reclaim = reclaim(inventory, &plan.evictions, &plan.applications, limit_of, all.bytes);
+    plan.reclaim = reclaim(inventory, &plan.evictions, &plan.applications, limit_of, all);
     plan
-}
-
-/// The limit for all applications together.
-struct Budget {
-    bytes: u64,
-    cause: Cause,
-}
-
-impl Budget {
-    fn of_all(inventory: &Inventory, limits: &Limits, free_bytes: u64) -> Budget {
-        let reachable = inventory.disk() + u128::from(free_bytes);
-        let spare = clamp(reachable.saturating_sub(u128::from(limits.free_space_floor)));
-        if spare < limits.total_bytes {
-            Budget { bytes: spare, cause: Cause::FreeSpace }
-        } else {
-            Budget { bytes: limits.total_bytes, cause: Cause::TotalLimit }
-        }
-    }
 }
 
 /// The sums while evictions are added.

@@ -74,14 +74,14 @@ pub(crate) fn maintain(root: &Folder, work: &Work<'_>) -> Outcome {
     }
     let now = unix_ms();
     let limits = survey.limits();
-    let free = survey.free;
     let bearable = !work.at_shutdown || survey.bytes() <= SHUTDOWN_INVENTORY;
     let mut decisions = Decisions::default();
     if bearable && survey.needs_plan(&limits, now) && !(work.interrupted)() {
         let Some((inventory, listed)) = inventory::of(&survey, &limits, work) else { return outcome };
-        let plan = bounds::plan(&inventory, &limits, free, now);
+        let plan = bounds::plan(&inventory, &limits, now);
         decisions = Decisions::of(plan, &listed, &survey, &mut outcome);
     }
+    let free = survey.free;
     let spare = free.saturating_sub(limits.free_space_floor);
     let scratch = spare.max((free / 2).min(EMERGENCY_SCRATCH));
     let scratch = if work.at_shutdown { scratch.min(SHUTDOWN_SCRATCH) } else { scratch };

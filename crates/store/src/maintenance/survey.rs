@@ -141,7 +141,6 @@ impl Survey {
         let has_policy =
             |policy: Option<ModulePolicy>| policy.is_some_and(|policy| policy != ModulePolicy::All);
         self.bytes() > limits.total_bytes
-            || self.free < limits.free_space_floor
             || self.applications.iter().any(|application| {
                 let limit = application.settings.limit.or(limits.per_app);
                 limit.is_some_and(|limit| application.bytes() > limit)

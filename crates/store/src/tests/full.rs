@@ -2,6 +2,7 @@
 
 use std::process::Command;
 
+use crate::maintenance;
 use crate::tests::processes::{FOLDER, child, folder_of_child};
 use crate::tests::*;
 
@@ -48,6 +49,30 @@ fn on_a_small_disk(test: &str, place: &Path) -> Command {
     command
 }
 
+/// Some applications on a disk that others fill: nothing of theirs goes, unless the user's own limit says so.
+fn others_fill(folder: &Path) {
+    let applications =
+        ["one", "two", "three"].map(|name| AppName::new(Some(name.as_bytes()), b"/bin/test", &[]));
+    let open = |app| Stash::open_patiently(folder, app).unwrap();
+    for app in &applications {
+        put_all(open(app).portable(), Kind::Module, 0..100);
+    }
+    let mut other = std::fs::File::create(folder.join("other")).unwrap();
+    while std::io::Write::write(&mut other, &[1; 4096]).is_ok_and(|written| written > 0) {}
+    let left = || applications.each_ref().map(|app| count_good(open(app).portable(), Kind::Module, 0..100));
+    for app in &applications {
+        // Looks for what is due, as a program does that is idle for a while.
+        open(app);
+        let outcome = maintenance::run(folder, |_, _| {}).unwrap();
+        assert_eq!((outcome.evicted_records, outcome.short_by), (0, Default::default()));
+        assert_eq!(left(), [100; 3]);
+    }
+    drop(other);
+    std::fs::remove_file(folder.join("other")).unwrap();
+    std::fs::write(folder.join("config.toml"), "limit = '40KiB'\n").unwrap();
+    assert!(maintenance::run(folder, |_, _| {}).unwrap().evicted_records > 0);
+}
+
 #[test]
 fn a_small_disk_that_is_full_costs_what_does_not_fit() {
     let test = "a_small_disk_that_is_full_costs_what_does_not_fit";
@@ -61,6 +86,11 @@ fn a_small_disk_that_is_full_costs_what_does_not_fit() {
         // And where that is nothing, the disk is full.
         std::fs::write(folder.join("config.toml"), "free-space = \"none\"\n").unwrap();
         assert!(fill(&folder) > written);
+        for entry in std::fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            std::fs::remove_dir_all(&path).or_else(|_| std::fs::remove_file(&path)).unwrap();
+        }
+        others_fill(&folder);
         return;
     }
     let root = root();

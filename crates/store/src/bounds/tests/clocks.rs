@@ -13,7 +13,7 @@ fn runs(times: &[u64]) -> Inventory {
 
 /// The records in the order in which they would go.
 fn order(inventory: &Inventory, now: u64) -> Vec<usize> {
-    let all = plan(inventory, &total(0), PLENTY, now);
+    let all = plan(inventory, &total(0), now);
     all.evictions.iter().map(|eviction| eviction.target.record.unwrap()).collect()
 }
 
@@ -33,7 +33,7 @@ fn a_use_from_the_future_is_no_newer_than_the_run_that_followed() {
         // Nor newer than what others used since.
         let mut inventory = runs(&[future, NOW - 50 * DAY]);
         inventory.applications.push(app(vec![listed(vec![record(Kind::Artifact, 9, 20)])]));
-        let all = plan(&inventory, &total(0), PLENTY, NOW);
+        let all = plan(&inventory, &total(0), NOW);
         assert_eq!(gone(&all), [(0, 0, Some(0)), (0, 0, Some(1)), (1, 0, Some(0))]);
     }
 }
@@ -79,7 +79,7 @@ fn a_clock_years_ahead_expires_nothing_that_was_in_use_lately() {
     let inventory = stored(vec![application, idle]);
     for now in [NOW + 3650 * DAY, u64::MAX] {
         let limits = Limits { device_age: 210 * DAY, ..Limits::default() };
-        assert_eq!(gone(&plan(&inventory, &limits, PLENTY, now)), [], "{now}");
+        assert_eq!(gone(&plan(&inventory, &limits, now)), [], "{now}");
     }
 }
 
@@ -87,7 +87,7 @@ fn a_clock_years_ahead_expires_nothing_that_was_in_use_lately() {
 fn a_clock_set_back_now_expires_nothing_and_evicts_no_more_than_the_limit_asks() {
     let inventory = stored(vec![app(vec![listed(vec![record(Kind::Artifact, 1, 1)]), foreign(10, 1000)])]);
     for now in [0, 1, NOW - 2000 * DAY] {
-        assert_eq!(gone(&plan(&inventory, &total(20), PLENTY, now)), []);
-        assert_eq!(gone(&plan(&inventory, &total(19), PLENTY, now)), [(0, 1, None)]);
+        assert_eq!(gone(&plan(&inventory, &total(20), now)), []);
+        assert_eq!(gone(&plan(&inventory, &total(19), now)), [(0, 1, None)]);
     }
 }

@@ -5,7 +5,7 @@ use crate::bounds::tests::*;
 #[test]
 fn nothing_goes_while_everything_fits() {
     let inventory = stored(vec![app(vec![listed(vec![record(Kind::Artifact, 1, 900)]), foreign(10, 100)])]);
-    let plan = plan(&inventory, &total(20), 0, NOW);
+    let plan = plan(&inventory, &total(20), NOW);
     assert_eq!((gone(&plan), plan.live_before, plan.live_after), (vec![], 20, 20));
     assert_eq!((plan.shortfalls, plan.reclaim, plan.applications), (vec![], vec![], vec![]));
 }
@@ -13,7 +13,7 @@ fn nothing_goes_while_everything_fits() {
 #[test]
 fn eviction_goes_down_to_nine_tenths_of_the_limit_oldest_first() {
     let records = (0..11).map(|name| record(Kind::Artifact, name, u64::from(name))).collect();
-    let plan = plan(&stored(vec![app(vec![listed(records)])]), &total(100), PLENTY, NOW);
+    let plan = plan(&stored(vec![app(vec![listed(records)])]), &total(100), NOW);
     assert_eq!(gone(&plan), [(0, 0, Some(10)), (0, 0, Some(9))]);
     assert_eq!(plan.live_after, 90);
     assert_eq!(causes(&plan), [Cause::TotalLimit; 2]);
@@ -35,7 +35,7 @@ fn other_headers_go_first_then_modules_then_artifacts_then_what_describes_them()
         record(Kind::CrashCount, 7, 90),
     ]);
     let inventory = stored(vec![app(vec![portable, device, foreign(10, 1), foreign(10, 2)])]);
-    let order = gone(&plan(&inventory, &total(0), PLENTY, NOW));
+    let order = gone(&plan(&inventory, &total(0), NOW));
     let by_worth = [
         (0, 3, None),
         (0, 2, None),
@@ -54,7 +54,7 @@ fn other_headers_go_first_then_modules_then_artifacts_then_what_describes_them()
 fn an_old_header_expires_without_any_pressure_and_one_of_unknown_age_does_not() {
     let unknown = PartInventory { last_use: 0, ..foreign(10, 0) };
     let parts = vec![listed(vec![record(Kind::Artifact, 1, 0)]), foreign(10, 181), foreign(10, 179), unknown];
-    let plan = plan(&stored(vec![app(parts)]), &Limits::default(), PLENTY, NOW);
+    let plan = plan(&stored(vec![app(parts)]), &Limits::default(), NOW);
     assert_eq!((gone(&plan), causes(&plan)), (vec![(0, 1, None)], vec![Cause::Expired]));
 }
 
@@ -64,20 +64,20 @@ fn a_matching_part_never_expires() {
         app(vec![listed(vec![record(Kind::Artifact, 1, 0)])]),
         app(vec![listed(vec![record(Kind::Artifact, 1, 3000)])]),
     ]);
-    assert_eq!(gone(&plan(&inventory, &Limits::default(), PLENTY, NOW)), []);
+    assert_eq!(gone(&plan(&inventory, &Limits::default(), NOW)), []);
 }
 
 #[test]
 fn an_abandoned_application_goes_before_anybodys_modules_and_its_folder_with_it() {
     let dead = app(vec![listed(vec![record(Kind::Artifact, 1, 400), record(Kind::Recipe, 1, 400)])]);
     let alive = app(vec![listed(vec![record(Kind::Module, 1, 150), record(Kind::Artifact, 1, 0)])]);
-    let plan = plan(&stored(vec![alive, dead]), &total(35), PLENTY, NOW);
+    let plan = plan(&stored(vec![alive, dead]), &total(35), NOW);
     assert_eq!(gone(&plan), [(1, 0, Some(0))]);
     let inventory = stored(vec![
         app(vec![listed(vec![record(Kind::Module, 1, 150), record(Kind::Artifact, 1, 0)])]),
         app(vec![listed(vec![record(Kind::Artifact, 1, 400), record(Kind::Recipe, 1, 400)])]),
     ]);
-    let plan = crate::bounds::tests::plan(&inventory, &total(25), PLENTY, NOW);
+    let plan = crate::bounds::tests::plan(&inventory, &total(25), NOW);
     assert_eq!(gone(&plan), [(1, 0, Some(0)), (1, 0, Some(1))]);
     assert_eq!((plan.applications, plan.reclaim), (vec![1], vec![]));
 }
@@ -89,7 +89,7 @@ fn an_application_has_its_own_limit_or_the_one_for_each() {
         ApplicationInventory { limit, ..app(vec![listed(records)]) }
     };
     let limits = Limits { per_app: Some(50), ..total(PLENTY) };
-    let plan = plan(&stored(vec![of(None), of(Some(100)), of(Some(80))]), &limits, PLENTY, NOW);
+    let plan = plan(&stored(vec![of(None), of(Some(100)), of(Some(80))]), &limits, NOW);
     let count = |app| plan.evictions.iter().filter(|eviction| eviction.target.application == app).count();
     assert_eq!([0, 1, 2].map(count), [6, 0, 3]);
     assert!(causes(&plan).iter().all(|&cause| cause == Cause::ApplicationLimit));
@@ -104,29 +104,16 @@ fn what_runs_now_stays_and_the_plan_says_so() {
     let busy = PartInventory { current: true, ..foreign(10, 1000) };
     let unlisted = PartInventory { listing: Listing::Unlisted, ..busy.clone() };
     let application = ApplicationInventory { current: true, ..app(vec![listed(records), busy, unlisted]) };
-    let plan = plan(&stored(vec![application]), &total(30), PLENTY, NOW);
+    let plan = plan(&stored(vec![application]), &total(30), NOW);
     assert_eq!(gone(&plan), [(0, 0, Some(8)), (0, 0, Some(9))]);
     assert_eq!(plan.shortfalls, [Shortfall { limit: Cause::TotalLimit, application: None, bytes: 70 }]);
-}
-
-#[test]
-fn a_full_file_system_takes_from_the_stash_what_is_missing_to_the_floor() {
-    let records = (0..10).map(|name| record(Kind::Artifact, name, u64::from(name))).collect();
-    let inventory = stored(vec![app(vec![listed(records)])]);
-    let limits = Limits { free_space_floor: 100, ..total(1000) };
-    assert_eq!(gone(&plan(&inventory, &limits, 100, NOW)), []);
-    let plan = plan(&inventory, &limits, 85, NOW);
-    // 85 bytes may stay; nine tenths of that are 77.
-    assert_eq!((plan.live_after, causes(&plan)), (70, vec![Cause::FreeSpace; 3]));
-    assert_eq!(plan.reclaim, [Reclaim { application: 0, part: 0, bytes: 15 }]);
-    assert!(limits.may_write(100) && !limits.may_write(99));
 }
 
 #[test]
 fn dead_bytes_are_reclaimed_before_anything_live_goes() {
     let records = vec![record(Kind::Artifact, 1, 1), record(Kind::Artifact, 2, 2)];
     let part = PartInventory { bytes: 200, ..listed(records) };
-    let plan = plan(&stored(vec![app(vec![part])]), &total(50), PLENTY, NOW);
+    let plan = plan(&stored(vec![app(vec![part])]), &total(50), NOW);
     assert_eq!(gone(&plan), []);
     assert_eq!(plan.reclaim, [Reclaim { application: 0, part: 0, bytes: 150 }]);
 }
@@ -137,7 +124,7 @@ fn the_module_policy_counts_the_runs_of_the_application() {
     let mut application = app(vec![listed(modules)]);
     let gone_under = |application: &ApplicationInventory, module_policy| {
         let limits = Limits { module_policy, ..Limits::default() };
-        let plan = plan(&stored(vec![application.clone()]), &limits, PLENTY, NOW);
+        let plan = plan(&stored(vec![application.clone()]), &limits, NOW);
         assert!(causes(&plan).iter().all(|&cause| cause == Cause::ModulePolicy));
         let mut gone: Vec<usize> = gone(&plan).into_iter().filter_map(|(.., record)| record).collect();
         gone.sort_unstable();
@@ -169,7 +156,7 @@ fn an_applications_own_module_policy_stands_in_place_of_the_general_one() {
     let own = [None, Some(ModulePolicy::All), Some(ModulePolicy::None), Some(ModulePolicy::UsedInLast(1))];
     let gone_under = |module_policy| {
         let limits = Limits { module_policy, ..Limits::default() };
-        let plan = plan(&stored(own.map(of).into()), &limits, PLENTY, NOW);
+        let plan = plan(&stored(own.map(of).into()), &limits, NOW);
         let mut gone: Vec<(usize, usize)> =
             gone(&plan).into_iter().filter_map(|(app, _, record)| Some((app, record?))).collect();
         gone.sort_unstable();

@@ -65,19 +65,15 @@ fn policy() -> impl Strategy<Value = ModulePolicy> {
 
 fn limits() -> impl Strategy<Value = Limits> {
     let bytes = || prop_oneof![4 => 0..3000_u64, 1 => any::<u64>()];
-    (bytes(), prop::option::weighted(0.3, bytes()), prop_oneof![Just(0), bytes()], time(), policy()).prop_map(
-        |(total_bytes, per_app, free_space_floor, age, module_policy)| Limits {
+    (bytes(), prop::option::weighted(0.3, bytes()), time(), policy()).prop_map(
+        |(total_bytes, per_app, age, module_policy)| Limits {
             total_bytes,
             per_app,
-            free_space_floor,
+            free_space_floor: 0,
             device_age: age % (500 * DAY),
             module_policy,
         },
     )
-}
-
-fn free() -> impl Strategy<Value = u64> {
-    prop_oneof![0..3000_u64, Just(u64::MAX)]
 }
 
 fn set(plan: &Plan) -> HashSet<Target> {
@@ -114,15 +110,14 @@ proptest! {
 
     #[test]
     fn the_plan_fits_or_says_by_how_much_it_does_not(
-        inventory in inventory(), limits in limits(), free in free(), now in time(),
+        inventory in inventory(), limits in limits(), now in time(),
     ) {
-        let plan = plan(&inventory, &limits, free, now);
+        let plan = plan(&inventory, &limits, now);
         let may_go: HashSet<Target> = evictable(&inventory).into_iter().collect();
         let after = carried_out(&inventory, &plan);
-        let (live, disk) = (after.live(), inventory.disk());
+        let live = after.live();
         prop_assert_eq!(u128::from(plan.live_after), live.min(u128::from(u64::MAX)));
-        let spare = (disk + u128::from(free)).saturating_sub(u128::from(limits.free_space_floor));
-        let allowed = spare.min(u128::from(limits.total_bytes));
+        let allowed = u128::from(limits.total_bytes);
         let short = |app| plan.shortfalls.iter().find(|shortfall| shortfall.application == app);
         match short(None) {
             None => prop_assert!(live <= allowed),
@@ -147,23 +142,23 @@ proptest! {
     fn the_files_fit_once_what_was_asked_for_is_reclaimed(
         inventory in inventory(), limits in limits(), now in time(),
     ) {
-        let limits = Limits { free_space_floor: 0, ..limits };
-        let plan = plan(&inventory, &limits, 0, now);
+        let plan = plan(&inventory, &limits, now);
         let whole: u128 = plan.evictions.iter().filter(|eviction| eviction.target.record.is_none())
             .map(|eviction| u128::from(eviction.bytes)).sum();
         let emptied: u128 = plan.applications.iter().flat_map(|&app| &inventory.applications[app].parts)
             .filter(|part| part.is_listed()).map(PartInventory::disk).sum();
         let reclaimed: u128 = plan.reclaim.iter().map(|reclaim| u128::from(reclaim.bytes)).sum();
-        let left = inventory.disk() - whole - emptied - reclaimed;
+        let disk: u128 = inventory.applications.iter().flat_map(|app| &app.parts).map(PartInventory::disk).sum();
+        let left = disk - whole - emptied - reclaimed;
         let huge = reclaimed >= u128::from(u64::MAX);
         prop_assert!(left <= u128::from(limits.total_bytes) || !plan.shortfalls.is_empty() || huge);
     }
 
     #[test]
     fn nothing_that_runs_goes_and_nothing_goes_twice(
-        inventory in inventory(), limits in limits(), free in free(), now in time(),
+        inventory in inventory(), limits in limits(), now in time(),
     ) {
-        let plan = plan(&inventory, &limits, free, now);
+        let plan = plan(&inventory, &limits, now);
         let may_go: HashSet<Target> = evictable(&inventory).into_iter().collect();
         prop_assert!(set(&plan).is_subset(&may_go));
         prop_assert_eq!(set(&plan).len(), plan.evictions.len());
@@ -175,18 +170,17 @@ proptest! {
 
     #[test]
     fn a_larger_limit_never_evicts_more(
-        inventory in inventory(), limits in limits(), free in free(), now in time(), more in 0..500_u64,
+        inventory in inventory(), limits in limits(), now in time(), more in 0..500_u64,
     ) {
-        let small = plan(&inventory, &limits, free, now);
+        let small = plan(&inventory, &limits, now);
         let roomier = Limits { total_bytes: limits.total_bytes.saturating_add(more), ..limits };
-        prop_assert!(set(&plan(&inventory, &roomier, free, now)).is_subset(&set(&small)));
-        prop_assert!(set(&plan(&inventory, &limits, free.saturating_add(more), now)).is_subset(&set(&small)));
+        prop_assert!(set(&plan(&inventory, &roomier, now)).is_subset(&set(&small)));
         // One application's limit spares that application, at the cost of others.
         for app in 0..inventory.applications.len() {
             let mut other = inventory.clone();
             let own = &mut other.applications[app].limit;
             *own = own.or(limits.per_app).map(|limit| limit.saturating_add(more));
-            let larger = plan(&other, &limits, free, now);
+            let larger = plan(&other, &limits, now);
             prop_assert!(of_app(&larger, app).is_subset(&of_app(&small, app)));
         }
     }
@@ -195,10 +189,9 @@ proptest! {
     fn a_second_plan_finds_nothing_to_do(
         inventory in inventory(), limits in limits(), now in time(),
     ) {
-        let limits = Limits { free_space_floor: 0, ..limits };
-        let first = plan(&inventory, &limits, 0, now);
+        let first = plan(&inventory, &limits, now);
         let after = carried_out(&inventory, &first);
-        let second = plan(&after, &limits, 0, now);
+        let second = plan(&after, &limits, now);
         // What is left decides up to when the clock is believed, so ages can only shrink.
         prop_assert!(second.evictions.iter().all(|eviction| {
             !first.shortfalls.is_empty() && eviction.bytes == 0
@@ -217,7 +210,7 @@ proptest! {
             Record { last_use, current, ..record(Kind::ALL[kind], at as u8, 0) }
         }).collect())]));
         let inventory = stored(apps.collect());
-        let plan = plan(&inventory, &total(limit), PLENTY, NOW);
+        let plan = plan(&inventory, &total(limit), NOW);
         let gone = set(&plan);
         let stays: Vec<&Record> = evictable(&inventory).iter().filter(|target| !gone.contains(target))
             .filter_map(|target| record_of(&inventory, target)).collect();
