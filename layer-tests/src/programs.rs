@@ -195,6 +195,11 @@ impl Program {
         self.end().is_none()
     }
 
+    /// Whether the program dies of a signal now and then, also without the layer: taichi on a busy machine.
+    pub fn crashes_without_the_layer(self) -> bool {
+        matches!(self, Program::Taichi)
+    }
+
     /// Whether the program's output depends on what it drew.
     pub fn is_compared(self) -> bool {
         !matches!(self, Program::Vkcube | Program::Vkd3dGears | Program::Zink)

@@ -24,9 +24,15 @@ pub fn tasks(trace: &Path, name: &str) -> usize {
     text.lines().filter(|line| line.contains("\"cat\":\"task\"") && line.contains(&name)).count()
 }
 
+/// The names of the layer's threads in this process.
+pub fn own_threads() -> Vec<String> {
+    let names = names_of_threads().map(|name| name.trim_end().to_owned());
+    names.filter(|name| name.starts_with("vkstash")).collect()
+}
+
 /// The threads of this process that are workers of background work.
 pub fn own_workers() -> usize {
-    names_of_threads().filter(|name| name.trim_end() == "vkstash-worker").count()
+    own_threads().iter().filter(|name| *name == "vkstash-worker").count()
 }
 
 /// The threads of this process that have not given themselves a name yet: they have that of the thread that has started
@@ -36,7 +42,18 @@ pub fn unnamed_threads() -> usize {
     names_of_threads().filter(|name| *name == own).count().saturating_sub(1)
 }
 
+/// Without those that only the system has not yet done with: it shows a thread for a while after it was joined.
 fn names_of_threads() -> impl Iterator<Item = String> {
+    const PF_EXITING: u64 = 4;
+    let is_left = |stat: &str| {
+        let flags = stat
+            .rsplit_once(')')
+            .and_then(|(_, fields)| fields.split_whitespace().nth(6)?.parse::<u64>().ok());
+        flags.expect("proc(5) has flags") & PF_EXITING == 0
+    };
     let threads = std::fs::read_dir("/proc/self/task").expect("this process has threads");
-    threads.flatten().flat_map(|thread| std::fs::read_to_string(thread.path().join("comm")))
+    let threads = threads.flatten().filter(move |thread| {
+        std::fs::read_to_string(thread.path().join("stat")).is_ok_and(|stat| is_left(&stat))
+    });
+    threads.flat_map(|thread| std::fs::read_to_string(thread.path().join("comm")))
 }

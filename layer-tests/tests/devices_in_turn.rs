@@ -11,6 +11,7 @@ use vkstash_layer_tests::child::{Scenario, Step, scenario};
 use vkstash_layer_tests::env::{Driver, Env};
 use vkstash_layer_tests::suite::{assert_all_served, files, run};
 use vkstash_layer_tests::vulkan::{Device, DeviceOptions, Instance, InstanceOptions};
+use vkstash_layer_tests::waiting::own_threads;
 use vkstash_layer_tests::work::{self, Work};
 
 const DEVICES: u32 = 12;
@@ -36,13 +37,6 @@ fn open_files() -> Open {
     let number = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().parse().unwrap();
     let open = entries.filter_map(|path| Some((number(&path), fs::read_link(&path).ok()?)));
     open.filter(|(_, target)| target.starts_with(&stash)).collect()
-}
-
-/// The names of the layer's threads.
-fn own_threads() -> Vec<String> {
-    let tasks = fs::read_dir("/proc/self/task").unwrap().flatten();
-    let names = tasks.filter_map(|task| fs::read_to_string(task.path().join("comm")).ok());
-    names.map(|name| name.trim().to_owned()).filter(|name| name.starts_with("vkstash")).collect()
 }
 
 fn one_device(instance: &Arc<Instance>, work: Option<&Work>) {

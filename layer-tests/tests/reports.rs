@@ -14,7 +14,7 @@ use vkstash_layer_tests::child::{self, Scenario, scenario};
 use vkstash_layer_tests::env::{Driver, Env};
 use vkstash_layer_tests::report::Reports;
 use vkstash_layer_tests::vulkan::{Device, DeviceOptions, Instance, InstanceOptions, spirv};
-use vkstash_layer_tests::waiting::PATIENCE;
+use vkstash_layer_tests::waiting::{PATIENCE, own_threads};
 use vkstash_layer_tests::work::Work;
 use vkstash_model::variables;
 use vkstash_store::reports::totals::Totals;
@@ -23,13 +23,6 @@ use vkstash_store::stash::inspect::list_applications;
 fn device() -> Device {
     let instance = Instance::new(&InstanceOptions::default()).unwrap();
     Device::new(&instance, &DeviceOptions::default()).unwrap()
-}
-
-/// The layer's threads in this process.
-fn own_threads() -> Vec<String> {
-    let tasks = fs::read_dir("/proc/self/task").unwrap().flatten();
-    let names = tasks.filter_map(|task| fs::read_to_string(task.path().join("comm")).ok());
-    names.map(|name| name.trim().to_owned()).filter(|name| name.starts_with("vkstash")).collect()
 }
 
 /// What a program does before it ends abruptly.
