@@ -40,10 +40,21 @@ fn run(scenario: &Scenario, env: &Env, tool: &Path, options: &[&str]) -> String 
 }
 
 fn run_work(scenario: &Scenario, env: &Env, tool: &Path, options: &[&str], work: &Work) -> String {
+    run_program(scenario, env, tool, options, work, &std::env::current_exe().unwrap())
+}
+
+fn run_program(
+    scenario: &Scenario,
+    env: &Env,
+    tool: &Path,
+    options: &[&str],
+    work: &Work,
+    program: &Path,
+) -> String {
     let mut command = Command::new(tool);
     env.apply(&mut command);
     command.env("VKSTASH_LIBRARY", paths::layer_library()).arg("run").args(options).arg("--");
-    command.arg(std::env::current_exe().unwrap());
+    command.arg(program);
     said(&scenario.as_step(&mut command, "work", work).output().unwrap())
 }
 
@@ -205,5 +216,42 @@ fn a_program_runs_without_a_server_that_is_down_slow_or_wrong() {
         // An address that is none is a line, too.
         let ran = run_work(scenario, &player, &tool, &["--remote", "file:store?x"], &work);
         assert!(ran.contains("is no address of a store") && ran.contains("3 served"), "{ran}");
+    });
+}
+
+#[test]
+fn a_command_publishes_its_own_application_alone() {
+    scenario(STEPS, |scenario| {
+        let Some([tool, remote]) = tools() else { return };
+        let player = under(scenario, "player", json!({}));
+        let (url, key) = store(scenario, &remote, &["player"]);
+        let work = Work { first: FIRST, count: 3, ..Work::default() };
+        let other = scenario.folder().join("other");
+        fs::copy(std::env::current_exe().unwrap(), &other).unwrap();
+        run_program(scenario, &player, &tool, &[], &work, &other);
+        let names = |folder: &str| {
+            let folder = fs::read_dir(scenario.folder().join(folder));
+            let mut names: Vec<_> =
+                folder.into_iter().flatten().map(|entry| entry.unwrap().file_name()).collect();
+            names.sort();
+            names
+        };
+        let unrelated = names("player/stash");
+        let published = || [names("store/v1/inbox"), names("store/v1/manifests")];
+        let own = || {
+            let mut own = names("player/stash");
+            own.retain(|name| !unrelated.contains(name));
+            own
+        };
+        // Without a key, and then with one.
+        run_work(scenario, &player, &tool, &["--remote", &url, "--push"], &work);
+        assert_eq!((own().len(), published()), (1, [own(), vec![]]));
+        let options = ["--remote", &url, "--push", "--remote-key", key.to_str().unwrap()];
+        run_work(scenario, &player, &tool, &options, &work);
+        assert_eq!(published(), [own(), own()]);
+        // What records nothing publishes nothing.
+        let nothing = run_work(scenario, &player, &tool, &options, &Work { count: 0, ..work });
+        assert!(nothing.contains("nothing is published"), "{nothing}");
+        assert_eq!(published(), [own(), own()]);
     });
 }

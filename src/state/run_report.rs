@@ -130,7 +130,7 @@ impl ReportSource {
 
     fn publish(&self, report: &RunReport) {
         if let Some(folder) = &self.folder {
-            if let Err(error) = runs::write(folder, report) {
+            if let Err(error) = runs::write(folder, &self.run, report) {
                 tracing::debug!("no report in {}: {error}", folder.display());
             }
         }

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf, absolute};
 use std::process::{Child, Command, ExitCode, ExitStatus};
 
 use vkstash_model::variables::{DISABLE, EXCLUDED_PROGRAMS};
+use vkstash_store::reports::runs;
 use vkstash_store::settings::excluded::{USUAL, is_excluded};
 use vkstash_store::settings::{self, CacheKinds};
 
@@ -129,7 +130,7 @@ fn run(args: RunArgs) -> Result<ExitStatus, RunError> {
         Failure::Wait(error) => RunError::Wait(error),
     })?;
     if let Some(remote) = remote.filter(|_| args.push) {
-        remote.push();
+        publish(&remote, folder.as_ref(), &args);
     }
     if let Some(folder) = folder {
         if !args.quiet {
@@ -145,6 +146,17 @@ fn run(args: RunArgs) -> Result<ExitStatus, RunError> {
         }
     }
     Ok(status)
+}
+
+/// Publishes what the command has recorded: of its applications, and of no others.
+fn publish(remote: &Remote<'_>, folder: Option<&Folder>, args: &RunArgs) {
+    let root = root::root(args.dir.as_deref());
+    let recorded = folder.zip(root).map(|(folder, root)| runs::applications(&root, &folder.report_folder()));
+    match recorded.unwrap_or_default().as_slice() {
+        [] if args.quiet => {}
+        [] => eprint_line(&"nothing is published: the command has recorded nothing"),
+        applications => remote.push(applications),
+    }
 }
 
 /// What [`BASE`] says with these bases before those of the environment. None: it stays as it is.

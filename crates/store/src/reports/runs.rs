@@ -10,7 +10,6 @@ use bincode::config::Configuration;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::base::once::OnceLock;
 use crate::base::sort;
 use crate::base::sync::Mutex;
 use crate::base::util::{random, unix_ms};
@@ -141,16 +140,24 @@ pub(crate) fn read_those(folder: &Folder, names: Vec<String>) -> Vec<(String, Ru
     reports
 }
 
-/// Writes a report to a file of its own, in place of an earlier report of this process. For the folder that
-/// VKSTASH_REPORT names. The folder is created if it is missing.
-pub fn write(folder: &Path, report: &RunReport) -> io::Result<()> {
-    static PROCESS: OnceLock<u64> = OnceLock::new();
-    // A process may have the stashes of several applications open.
-    let application = u64::from(crc32c::crc32c(report.application.as_bytes()));
-    let random = *PROCESS.get_or_init(random) ^ application;
-    let name = RunName::new(report.started_unix_ms, report.pid, random);
+/// Writes a report, in place of an earlier one of the same name. For the folder that VKSTASH_REPORT names, which is
+/// created if it is missing.
+pub fn write(folder: &Path, name: &RunName, report: &RunReport) -> io::Result<()> {
     let folder = Folder::shared(folder, true).map_err(io::Error::other)?;
-    write_in(&folder, &name, report)
+    write_in(&folder, name, report)
+}
+
+/// The applications below `root` that have recorded runs whose reports are in `folder`, by the names of their folders.
+/// Names that people read may be those of several applications; the file of a report is that of one run.
+pub fn applications(root: &Path, folder: &Path) -> Vec<String> {
+    let shared = |path: &Path| Folder::shared(path, false).ok();
+    let reports = shared(folder).and_then(|folder| folder.names(SUFFIX).ok()).unwrap_or_default();
+    let names = shared(root).and_then(|root| root.names("").ok()).unwrap_or_default();
+    let has_one = |name: &String| {
+        let own = shared(&root.join(name).join("runs")).and_then(|runs| runs.names(SUFFIX).ok());
+        own.is_some_and(|own| reports.iter().any(|report| own.contains(report)))
+    };
+    names.into_iter().filter(has_one).collect()
 }
 
 /// Says in `folder` that a process has an instance with the layer, also where it makes nothing that a report would tell

@@ -50,7 +50,8 @@ use crate::format::device::DeviceHeader;
 use crate::format::record::{Key, Kind};
 use crate::part::open::Part;
 use crate::part::queue::WaitLimits;
-use crate::reports::runs::RunName;
+use crate::reports::model::RunReport;
+use crate::reports::runs::{self, RunName};
 use crate::stash::open::Stash;
 
 /// Long enough for any wait on a busy machine; no test asserts it.
@@ -129,6 +130,12 @@ fn count_good(part: &Part, kind: Kind, numbers: std::ops::Range<u64>) -> u64 {
         good
     };
     numbers.filter(read).count() as u64
+}
+
+/// Writes a report as the process of that number does.
+fn write_report(folder: &Path, report: &RunReport) {
+    let random = crc32c::crc32c(report.application.as_bytes());
+    runs::write(folder, &RunName::new(report.started_unix_ms, report.pid, random.into()), report).unwrap();
 }
 
 /// The segments of the portable part.

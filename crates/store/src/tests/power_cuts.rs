@@ -9,7 +9,7 @@ use crate::disk::power;
 use crate::maintenance;
 use crate::maintenance::clear::clear;
 use crate::reports::model::RunReport;
-use crate::reports::{runs, totals};
+use crate::reports::totals;
 use crate::settings::CacheKinds;
 use crate::tests::maintenance::{one_run, set};
 use crate::tests::processes::in_a_child;
@@ -181,7 +181,7 @@ fn folding_loses_no_report() {
             // No process has this number.
             let run =
                 RunReport { application, pid: 0x7fff_ffff, started_unix_ms: number, ..RunReport::default() };
-            runs::write(root.path(), &run).unwrap();
+            write_report(root.path(), &run);
         }
         power::begin(root.path());
         totals::fold(&Folder::shared(root.path(), false).unwrap()).unwrap();

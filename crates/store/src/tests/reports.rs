@@ -105,9 +105,9 @@ fn a_report_delayed_by_the_disk_replaces_no_later_one() {
 #[test]
 fn a_report_replaces_the_earlier_one_of_its_process() {
     let root = root();
-    runs::write(root.path(), &report(1)).unwrap();
-    runs::write(root.path(), &RunReport { updated_unix_ms: 9, ..report(1) }).unwrap();
-    runs::write(root.path(), &RunReport { application: "other".into(), ..report(0) }).unwrap();
+    write_report(root.path(), &report(1));
+    write_report(root.path(), &RunReport { updated_unix_ms: 9, ..report(1) });
+    write_report(root.path(), &RunReport { application: "other".into(), ..report(0) });
     let [other, mine] = runs::read_all(root.path()).try_into().unwrap();
     assert_eq!((other.application.as_str(), mine.updated_unix_ms), ("other", 9));
     assert_eq!(fs::read_dir(root.path()).unwrap().count(), 2, "nothing is left aside");
@@ -116,7 +116,7 @@ fn a_report_replaces_the_earlier_one_of_its_process() {
 #[test]
 fn damaged_and_cut_reports_and_junk_are_left_out() {
     let root = root();
-    runs::write(root.path(), &report(1)).unwrap();
+    write_report(root.path(), &report(1));
     let [file] = files(root.path(), "vkr").try_into().unwrap();
     let good = fs::read(&file).unwrap();
     for length in 0..good.len() {
@@ -139,7 +139,7 @@ fn write_many(folder: &Path, count: u64) -> u64 {
     for number in 0..count {
         // Files of as many processes.
         let run = RunReport { application: number.to_string(), ..report(number) };
-        runs::write(folder, &run).unwrap();
+        write_report(folder, &run);
     }
     (0..count).sum()
 }
@@ -188,7 +188,7 @@ fn a_crash_between_folding_and_deleting_counts_nothing_twice() {
 fn the_report_of_a_running_process_is_not_folded() {
     let root = root();
     let mine = RunReport { pid: std::process::id(), started_unix_ms: 1, ..report(0) };
-    runs::write(root.path(), &mine).unwrap();
+    write_report(root.path(), &mine);
     write_many(root.path(), 100);
     totals::fold(&Folder::root(root.path(), false).unwrap()).unwrap();
     assert_eq!(runs::read_all(root.path())[0], mine);

@@ -36,7 +36,7 @@ pub(crate) struct RunArgs {
     /// and look into it after the bases above. Whatever goes wrong, the command runs
     #[arg(long, value_name = "URL")]
     pub(crate) remote: Option<String>,
-    /// After the command, publish there what was recorded
+    /// After the command, publish there what it has recorded; nothing of other applications
     #[arg(long, requires = "remote")]
     pub(crate) push: bool,
     /// Sign what is published with the key in this file; without it, it goes into the store's inbox

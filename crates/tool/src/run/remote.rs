@@ -57,13 +57,13 @@ impl Remote<'_> {
         (base.is_absolute() && base.is_dir()).then_some(base)
     }
 
-    /// Publishes what was recorded.
-    pub(super) fn push(&self) {
+    /// Publishes what was recorded of these applications.
+    pub(super) fn push(&self, applications: &[String]) {
         let mut command = self.command("push", "--to");
         if let Some(key) = self.key {
             command.arg("--key").arg(key);
         }
-        command.stdout(Stdio::null());
+        command.arg("--").args(applications).stdout(Stdio::null());
         if let Some(child) = self.start(command) {
             self.wait(child);
         }

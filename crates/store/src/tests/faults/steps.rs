@@ -4,7 +4,7 @@
 use crate::disk::folder::Folder;
 use crate::format::file::PartIdentity;
 use crate::format::sizes::FIRST_RECORD;
-use crate::reports::{runs, totals};
+use crate::reports::totals;
 use crate::segment::append::Appender;
 use crate::segment::append::{Payload, RecordId};
 use crate::segment::load;
@@ -74,7 +74,7 @@ fn folding_reports_may_fail_at_every_call() {
             // No process has this number.
             let run =
                 RunReport { application, pid: 0x7fff_ffff, started_unix_ms: number, ..RunReport::default() };
-            runs::write(model.path(), &run).unwrap();
+            write_report(model.path(), &run);
             if number == 67 {
                 fold(model.path()).unwrap();
             }
