@@ -3,12 +3,13 @@
 //! plan of faults.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, File};
 use std::io::Read as _;
 use std::os::fd::{AsRawFd as _, BorrowedFd};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::base::sync::Mutex;
 
@@ -24,6 +25,7 @@ struct Model {
     images: HashSet<Image>,
 }
 
+static ACTIVE: AtomicBool = AtomicBool::new(false);
 static MODEL: Mutex<Option<Model>> = Mutex::new(None);
 
 /// All that is below `root` counts as synced.
@@ -32,15 +34,20 @@ pub(crate) fn begin(root: &Path) {
     let mut model = Model { root: root.to_owned(), files, names, images };
     model.take_all(root);
     *MODEL.lock() = Some(model);
+    ACTIVE.store(true, Ordering::SeqCst);
 }
 
 /// What power cuts before each operation since then would have left.
 pub(crate) fn end() -> HashSet<Image> {
+    ACTIVE.store(false, Ordering::SeqCst);
     MODEL.lock().take().map(|model| model.images).unwrap_or_default()
 }
 
 /// Before each operation.
 pub(crate) fn may_be_cut() {
+    if !ACTIVE.load(Ordering::Relaxed) {
+        return;
+    }
     let mut locked = MODEL.lock();
     let Some(model) = locked.as_mut() else { return };
     for all_names in [true, false] {
@@ -52,19 +59,11 @@ pub(crate) fn may_be_cut() {
 
 /// After a file or a folder was synced.
 pub(crate) fn was_synced(fd: BorrowedFd<'_>) {
+    if !ACTIVE.load(Ordering::Relaxed) {
+        return;
+    }
     if let Some(model) = MODEL.lock().as_mut() {
         model.take(&PathBuf::from(format!("/proc/self/fd/{}", fd.as_raw_fd())).read_link().unwrap());
-    }
-}
-
-/// Puts an image into a folder.
-pub(crate) fn lay_out(image: &Image, root: &Path) {
-    for (path, content) in image {
-        let path = root.join(path);
-        match content {
-            Some(content) => fs::write(path, content).unwrap(),
-            None => DirBuilder::new().mode(0o700).recursive(true).create(path).unwrap(),
-        }
     }
 }
 
