@@ -12,7 +12,6 @@ use crate::cli::GcArgs;
 use crate::output::Printer;
 use crate::root;
 use crate::session_caches;
-use crate::start;
 use crate::term::progress::{Progress, Unit};
 use crate::units::{counted, size};
 
@@ -29,7 +28,6 @@ pub(crate) enum GcError {
 
 pub(crate) fn main(args: &GcArgs) -> Result<(), GcError> {
     let root = root::root(args.dir.as_deref()).ok_or(GcError::NoRoot)?;
-    start::raise_descriptor_limit();
     let progress = RefCell::new(Progress::new("tidying", Unit::Things));
     let tell_progress = |done: usize, total: usize| progress.borrow_mut().set(done as u64, total as u64);
     let outcome = maintenance::run_with(&root, recipe::modules_of, &tell_progress)?;

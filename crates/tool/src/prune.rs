@@ -17,7 +17,6 @@ use crate::in_force;
 use crate::output::Printer;
 use crate::root;
 use crate::session_caches::{self, Unused};
-use crate::start;
 use crate::term::table::{Column, Table};
 use crate::term::{screen, time};
 use crate::units::{counted, size};
@@ -117,7 +116,6 @@ fn unix_ms(time: SystemTime) -> u64 {
 
 fn remove(names: &[String], before: SystemTime, args: &RemovalArgs) -> Result<(), PruneError> {
     let root = root::root(args.dir.as_deref()).ok_or(PruneError::NoRoot)?;
-    start::raise_descriptor_limit();
     let mut found = list_applications(&root)?;
     found.retain(|info| AppName::of_folder(&info.folder).is_some());
     let mut asked = Vec::new();

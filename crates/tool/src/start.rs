@@ -9,7 +9,6 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use libc::c_int;
-use rustix::process::{Resource, getrlimit, setrlimit};
 
 const STREAMS: [c_int; 3] = [0, 1, 2];
 
@@ -62,15 +61,6 @@ pub(crate) fn output_for_answers() -> io::Result<OwnedFd> {
 /// A descriptor of the same file that no standard stream has.
 pub(crate) fn private(stream: impl AsFd) -> io::Result<OwnedFd> {
     Ok(rustix::io::fcntl_dupfd_cloexec(stream, 3)?)
-}
-
-/// Allows as many descriptors as the system does: commands that look at every application have its folders open. Only
-/// for commands that start no program, because a program would inherit the limit.
-pub(crate) fn raise_descriptor_limit() {
-    let mut limit = getrlimit(Resource::Nofile);
-    limit.current = limit.maximum;
-    // With the limit as it was, many applications may be too many.
-    let _ = setrlimit(Resource::Nofile, limit);
 }
 
 /// Whether standard output was closed.

@@ -13,7 +13,6 @@ use crate::choice::{ChoiceError, choose};
 use crate::cli::VerifyArgs;
 use crate::output::{self, Printer};
 use crate::root;
-use crate::start;
 use crate::term::progress::{Progress, Unit};
 use crate::units::{counted, plain, size};
 
@@ -40,7 +39,6 @@ pub(crate) enum VerifyError {
 
 pub(crate) fn main(args: &VerifyArgs) -> Result<(), VerifyError> {
     let root = root::root(args.dir.as_deref()).ok_or(VerifyError::NoRoot)?;
-    start::raise_descriptor_limit();
     let application = match &args.application {
         Some(name) => Some(choose(&list_applications(&root)?, name, &root)?.folder.clone()),
         None => None,

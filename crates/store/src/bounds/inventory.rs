@@ -46,6 +46,8 @@ pub enum Listing {
 pub struct PartInventory {
     /// The size of its files, dead records included.
     pub bytes: u64,
+    /// What a file takes beside its records, as long as one of them stays.
+    pub frame: u64,
     /// The newest use; without a noted use the age of its newest segment. 0: unknown.
     pub last_use: u64,
     /// A running process has it open: not evicted as a whole.
@@ -75,7 +77,10 @@ impl PartInventory {
     /// Live bytes. A part without a list counts as live.
     pub(crate) fn live(&self) -> u128 {
         match &self.listing {
-            Listing::Listed(records) => records.iter().map(|record| u128::from(record.bytes)).sum(),
+            Listing::Listed(records) if records.is_empty() => 0,
+            Listing::Listed(records) => {
+                u128::from(self.frame) + records.iter().map(|record| u128::from(record.bytes)).sum::<u128>()
+            }
             Listing::Foreign | Listing::Unlisted => u128::from(self.bytes),
         }
     }

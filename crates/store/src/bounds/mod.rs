@@ -24,6 +24,7 @@ mod plan;
 mod rank;
 mod reclaim;
 
+pub(crate) use compaction::FRAME;
 pub use compaction::{Compaction, LARGEST_MERGED, Reason, Room, SETTLED, SegmentMeta, compaction};
 pub use eviction::{Cause, Eviction, Target};
 pub use inventory::{ApplicationInventory, Inventory, LastUse, Listing, PartInventory, Record};

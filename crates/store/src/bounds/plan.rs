@@ -76,6 +76,8 @@ struct State {
     /// Live bytes, of all applications and of each.
     total: u128,
     apps: Vec<u128>,
+    /// Of each part, the number of its records that are left, and what a file takes beside them.
+    parts: Vec<Vec<(usize, u64)>>,
     plan: Plan,
 }
 
@@ -86,6 +88,11 @@ impl State {
             candidates,
             total: inventory.live(),
             apps: inventory.applications.iter().map(ApplicationInventory::live).collect(),
+            parts: inventory
+                .applications
+                .iter()
+                .map(|app| app.parts.iter().map(|part| (part.records().len(), part.frame)).collect())
+                .collect(),
             plan: Plan::default(),
         }
     }
@@ -117,8 +124,14 @@ impl State {
     fn take(&mut self, at: usize, cause: Cause) {
         let Candidate { target, bytes, .. } = self.candidates[at];
         self.gone[at] = true;
-        self.total -= u128::from(bytes);
-        self.apps[target.application] -= u128::from(bytes);
+        let mut freed = u128::from(bytes);
+        if target.record.is_some() {
+            let (left, frame) = &mut self.parts[target.application][target.part];
+            *left -= 1;
+            freed += if *left == 0 { u128::from(*frame) } else { 0 };
+        }
+        self.total -= freed;
+        self.apps[target.application] -= freed;
         self.plan.evictions.push(Eviction { target, bytes, cause });
     }
 

@@ -24,6 +24,9 @@ struct Left {
     disk: u128,
     dead: u128,
     reclaimed: u128,
+    /// The number of its records, and what a file takes beside them.
+    records: usize,
+    frame: u64,
 }
 
 /// Distributes what the limits require over the parts, those with the most dead bytes first. `emptied` are applications
@@ -55,14 +58,19 @@ fn left(inventory: &Inventory, evictions: &[Eviction], emptied: &[usize]) -> Vec
     for (application, app) in inventory.applications.iter().enumerate() {
         let of_part = |(part, it): (usize, &PartInventory)| {
             let disk = it.disk();
-            Left { application, part, disk, dead: disk - it.live(), reclaimed: 0 }
+            let (records, frame) = (it.records().len(), it.frame);
+            Left { application, part, disk, dead: disk - it.live(), reclaimed: 0, records, frame }
         };
         left.push(app.parts.iter().enumerate().map(of_part).collect());
     }
     for eviction in evictions {
         let part = &mut left[eviction.target.application][eviction.target.part];
         match eviction.target.record {
-            Some(_) => part.dead += u128::from(eviction.bytes),
+            Some(_) => {
+                part.records -= 1;
+                let frame = if part.records == 0 { part.frame } else { 0 };
+                part.dead += u128::from(eviction.bytes) + u128::from(frame);
+            }
             None => part.disk -= u128::from(eviction.bytes),
         }
     }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::bounds::{Cause, Room};
 use crate::disk::folder::Folder;
@@ -49,7 +50,7 @@ fn records_of(kinds: CacheKinds) -> Vec<Kind> {
 pub fn clear(root: &Path, application: Option<&str>, kinds: CacheKinds) -> Result<Cleared, OpenError> {
     let kinds = &records_of(kinds)[..];
     let root = match Folder::root(root, false) {
-        Ok(root) => root,
+        Ok(root) => Arc::new(root),
         Err(OpenError::Unreadable { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
             return Ok(Cleared::default());
         }
@@ -85,7 +86,9 @@ pub fn clear(root: &Path, application: Option<&str>, kinds: CacheKinds) -> Resul
 /// The records of these kinds, by hash.
 fn records(part: &PartFolder, kinds: &[Kind]) -> HashMap<u64, Cause> {
     let Some(identity) = part.identity(&|| false) else { return HashMap::new() };
-    let contents = PartContents::read_again(&part.folder, identity, &Default::default(), &|| false);
+    let contents = part
+        .open()
+        .and_then(|folder| PartContents::read_again(&folder, identity, &Default::default(), &|| false));
     let of = |contents: &PartContents| {
         let live = kinds.iter().flat_map(|&kind| contents.of_kind(kind));
         live.map(|live| (live.row.hash, Cause::Cleared)).collect()

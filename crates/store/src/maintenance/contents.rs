@@ -62,7 +62,7 @@ pub(crate) struct PartContents {
 impl PartContents {
     /// None: no file says what the part belongs to, or `interrupted` says true.
     pub(crate) fn of(part: &PartFolder, interrupted: &dyn Fn() -> bool) -> Option<PartContents> {
-        PartContents::read(&part.folder, part.identity(interrupted)?, &part.files, &Lost::new(), interrupted)
+        PartContents::read(&part.open()?, part.identity(interrupted)?, &part.files, &Lost::new(), interrupted)
     }
 
     /// The contents now, without records that are known to be damaged.

@@ -35,7 +35,7 @@ pub(crate) fn of(survey: &Survey, limits: &Limits, work: &Work<'_>) -> Option<(I
         };
         let policy = found.modules.unwrap_or(limits.module_policy);
         if matches!(policy, ModulePolicy::UsedInLast(_)) {
-            if let Ok(folder) = application.folder.sub("runs", false) {
+            if let Some(folder) = application.open().and_then(|folder| folder.sub("runs", false).ok()) {
                 found.runs = runs::read_in(&folder).iter().map(|(_, run)| run.started_unix_ms).collect();
             }
         }
@@ -64,6 +64,7 @@ pub(crate) fn of(survey: &Survey, limits: &Limits, work: &Work<'_>) -> Option<(I
             };
             found.parts.push(bounds::PartInventory {
                 bytes: part.bytes,
+                frame: bounds::FRAME,
                 last_use: part.last_use,
                 // A run that is served and writes nothing has no file of the part open.
                 current: open[place] || current && !foreign,

@@ -81,7 +81,7 @@ pub(crate) struct Job<'a> {
 impl Job<'_> {
     /// Merges until nothing is left to do. A merge that fails changes nothing.
     pub(crate) fn run(&self, mut room: Room, outcome: &mut Outcome) {
-        let folder = &self.part.folder;
+        let Some(folder) = &self.part.open() else { return };
         let Some(_lock) = lock(folder) else { return };
         let Some(identity) = self.part.identity(self.interrupted) else { return };
         // Merging changes the folder's time stamp, which must say when the part was used.
@@ -120,7 +120,7 @@ impl Job<'_> {
                 continue;
             }
             let before: u64 = inputs.iter().map(|&at| metas[at].bytes).sum();
-            let Ok(written) = self.merge(&contents, &inputs, outcome) else { break };
+            let Ok(written) = self.merge(folder, &contents, &inputs, outcome) else { break };
             merged_all = true;
             outcome.written += written;
             outcome.freed += before;
@@ -140,19 +140,25 @@ impl Job<'_> {
     }
 
     /// Replaces these segments by one. Returns its length.
-    fn merge(&self, contents: &PartContents, inputs: &[usize], outcome: &mut Outcome) -> io::Result<u64> {
+    fn merge(
+        &self,
+        folder: &Folder,
+        contents: &PartContents,
+        inputs: &[usize],
+        outcome: &mut Outcome,
+    ) -> io::Result<u64> {
         let of_inputs = contents.live.iter().filter(|live| inputs.contains(&live.member));
         let (kept, dropped): (Vec<Live>, Vec<Live>) = of_inputs.partition(|live| stays(live, self.evicted));
-        let written = if kept.is_empty() { 0 } else { self.write(contents, inputs, &kept)? };
+        let written = if kept.is_empty() { 0 } else { self.write(folder, contents, inputs, &kept)? };
         if inputs.iter().any(|&at| contents.members[at].segment.has_failed()) {
             return Err(io::Error::other("not all of what is merged can be read"));
         }
         for at in newer_elsewhere(contents, inputs).iter().map(|live| live.member).collect::<HashSet<_>>() {
             contents.members[at].segment.sync()?;
         }
-        self.part.folder.sync()?;
+        folder.sync()?;
         for &at in inputs {
-            self.part.folder.remove_file(contents.members[at].segment.name())?;
+            folder.remove_file(contents.members[at].segment.name())?;
             for live in dropped.iter().filter(|live| live.member == at) {
                 if let Some(&cause) = self.evicted.get(&live.row.hash) {
                     outcome.evicted(cause, 1, footprint(&live.row));
@@ -178,8 +184,13 @@ impl Job<'_> {
         lost
     }
 
-    fn write(&self, contents: &PartContents, inputs: &[usize], kept: &[Live]) -> io::Result<u64> {
-        let folder = &self.part.folder;
+    fn write(
+        &self,
+        folder: &Folder,
+        contents: &PartContents,
+        inputs: &[usize],
+        kept: &[Live],
+    ) -> io::Result<u64> {
         // The age of the newest input: segments that were written since stay newer.
         let age =
             inputs.iter().map(|&at| name::age_of(contents.members[at].segment.name())).max().unwrap_or(0);
@@ -192,7 +203,7 @@ impl Job<'_> {
                 return Err(io::Error::other("not all of what is merged can be read"));
             }
             disk::fdatasync(&fd)?;
-            disk::renameat(&**folder, &temporary, &name)?;
+            disk::renameat(folder, &temporary, &name)?;
             Ok(length)
         });
         if done.is_err() {

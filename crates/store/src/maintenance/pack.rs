@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use rustix::fs::AtFlags;
 
@@ -17,7 +18,7 @@ use crate::maintenance::uses::Uses;
 /// Makes one file of each part below `root`, with the records in the order of their first use. Files that somebody
 /// writes to stay, and so does a part that is too large for one file.
 pub fn pack(root: &Path) -> Result<(), OpenError> {
-    let root = Folder::root(root, false)?;
+    let root = Arc::new(Folder::root(root, false)?);
     let never = || false;
     for application in &Survey::of(&root, &never).applications {
         let uses = Uses::of(application, &never);
@@ -31,7 +32,9 @@ pub fn pack(root: &Path) -> Result<(), OpenError> {
             };
             job.run(Room { must_free: 0, scratch: u64::MAX }, &mut Outcome::default());
             // Nobody else has the stash open; a reader needs no lock.
-            let _ = disk::unlinkat(&*part.folder, merge::LOCK, AtFlags::empty());
+            if let Some(folder) = part.open() {
+                let _ = disk::unlinkat(&*folder, merge::LOCK, AtFlags::empty());
+            }
         }
     }
     Ok(())

@@ -1,6 +1,7 @@
 //! Removing what was not used for a while, or all of an application, for a user who says so.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::disk::folder::Folder;
 use crate::disk::ops as disk;
@@ -42,7 +43,7 @@ pub struct Pruned {
 pub fn prune(root: &Path, request: &Request<'_>) -> Result<Option<Pruned>, OpenError> {
     let name = request.application;
     let root = match Folder::root(root, false) {
-        Ok(root) => root,
+        Ok(root) => Arc::new(root),
         Err(error) if error.is_missing() => return Ok(None),
         Err(error) => return Err(error),
     };
@@ -78,7 +79,8 @@ fn last_run(application: &Folder) -> u64 {
 
 fn of(root: &Folder, application: &ApplicationFolder, request: &Request<'_>) -> Option<Pruned> {
     let newest = application.parts.iter().map(|part| part.last_use).max().unwrap_or(0);
-    let last_use = newest.max(last_run(&application.folder));
+    let folder = application.open()?;
+    let last_use = newest.max(last_run(&folder));
     let is_old = last_use < request.used_before;
     let goes = |part: &&PartFolder| {
         is_old || part.is_of_a_device() && !part.files.is_empty() && part.last_use < request.used_before
@@ -87,12 +89,12 @@ fn of(root: &Folder, application: &ApplicationFolder, request: &Request<'_>) -> 
     if old.is_empty() {
         return None;
     }
-    let is_in_use = is_in_use(&application.folder, request);
+    let is_in_use = is_in_use(&folder, request);
     let is_removed = |part: &&PartFolder| request.is_dry_run || !is_in_use && remove::part(part);
     let gone: Vec<_> = old.iter().copied().filter(|part| is_in_use || is_removed(part)).collect();
     let is_whole = is_old && gone.len() == old.len();
     if is_whole && !is_in_use && !request.is_dry_run {
-        remove::application(root, &application.folder, &application.name);
+        remove::application(root, &folder, &application.name);
     }
     Some(Pruned {
         last_use,

@@ -17,10 +17,7 @@ fn is_ours(name: &str) -> bool {
 
 /// Deletes a part that no process uses. False: a process uses it, or it cannot be deleted.
 pub(crate) fn part(part: &PartFolder) -> bool {
-    if part.is_open() {
-        return false;
-    }
-    empty(&part.folder)
+    !part.is_open() && part.open().is_some_and(|folder| empty(&folder))
 }
 
 /// Deletes our files in a folder. False: one of them is left.

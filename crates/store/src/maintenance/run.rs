@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::base::util::unix_ms;
 use crate::bounds;
@@ -36,7 +37,7 @@ pub fn run_with(
     progress: &dyn Fn(usize, usize),
 ) -> Result<Outcome, OpenError> {
     let root = match Folder::root(root, false) {
-        Ok(root) => root,
+        Ok(root) => Arc::new(root),
         Err(OpenError::Unreadable { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
             return Ok(Outcome::default());
         }
@@ -51,7 +52,7 @@ pub fn run_with(
 }
 
 /// Does the maintenance that `work` describes. Another process tries again what fails.
-pub(crate) fn maintain(root: &Folder, work: &Work<'_>) -> Outcome {
+pub(crate) fn maintain(root: &Arc<Folder>, work: &Work<'_>) -> Outcome {
     // Once interrupted, it stays interrupted: what was left out must not be taken for missing.
     let stopped = Cell::new(false);
     let interrupted = || {
@@ -60,26 +61,30 @@ pub(crate) fn maintain(root: &Folder, work: &Work<'_>) -> Outcome {
     };
     let work = &Work { interrupted: &interrupted, ..*work };
     let mut outcome = Outcome::default();
-    if work.at_shutdown
-        && !work.application.is_some_and(|name| survey::has_many_segments(root, name, MANY_SEGMENTS))
-    {
-        return outcome;
+    if let Some(application) = work.application.filter(|_| work.at_shutdown) {
+        if !survey::has_many_segments(root, application, MANY_SEGMENTS) {
+            return outcome;
+        }
+        // What the next run of this program waits for comes first.
+        carry_out(root, &Survey::of_one(root, application), work, &mut outcome);
     }
-    let survey = match work.application {
-        Some(application) => Survey::in_program(root, application, work.interrupted),
-        None => Survey::of(root, work.interrupted),
-    };
-    if (work.interrupted)() {
-        return outcome;
+    let survey = Survey::of(root, work.interrupted);
+    let is_due = || survey.bytes() <= SHUTDOWN_INVENTORY && survey.needs_plan(&survey.limits(), unix_ms());
+    if !(work.interrupted)() && (!work.at_shutdown || is_due()) {
+        carry_out(root, &survey, work, &mut outcome);
     }
+    outcome
+}
+
+/// Evicts what the limits ask for, where all applications are known, and merges segments.
+fn carry_out(root: &Folder, survey: &Survey, work: &Work<'_>, outcome: &mut Outcome) {
     let now = unix_ms();
     let limits = survey.limits();
-    let bearable = !work.at_shutdown || survey.bytes() <= SHUTDOWN_INVENTORY;
     let mut decisions = Decisions::default();
-    if bearable && survey.needs_plan(&limits, now) && !(work.interrupted)() {
-        let Some((inventory, listed)) = inventory::of(&survey, &limits, work) else { return outcome };
+    if survey.needs_plan(&limits, now) && !(work.interrupted)() {
+        let Some((inventory, listed)) = inventory::of(survey, &limits, work) else { return };
         let plan = bounds::plan(&inventory, &limits, now);
-        decisions = Decisions::of(plan, &listed, &survey, &mut outcome);
+        decisions = Decisions::of(plan, &listed, survey, outcome);
     }
     let free = survey.free;
     let spare = free.saturating_sub(limits.free_space_floor);
@@ -87,15 +92,16 @@ pub(crate) fn maintain(root: &Folder, work: &Work<'_>) -> Outcome {
     let scratch = if work.at_shutdown { scratch.min(SHUTDOWN_SCRATCH) } else { scratch };
     for (at, application) in survey.applications.iter().enumerate() {
         (work.progress)(at, survey.applications.len());
-        if decisions.merge(at, application, scratch, work, &mut outcome).is_none() {
-            return outcome;
+        if decisions.merge(at, application, scratch, work, outcome).is_none() {
+            return;
         }
     }
     for at in decisions.emptied {
         let application = &survey.applications[at];
-        remove::application(root, &application.folder, &application.name);
+        if let Some(folder) = application.open() {
+            remove::application(root, &folder, &application.name);
+        }
     }
-    outcome
 }
 
 /// What is to be evicted, once whole parts are removed. A part is named by the places of its application and of itself

@@ -1,9 +1,9 @@
-//! The applications, parts and files below a root. Reads names and sizes; opens folders and settings only.
+//! The applications, parts and files below a root. Reads names and sizes; opens folders and settings only. No folder
+//! stays open: a process of ours or of others has few descriptors, and a stash may have thousands of applications.
 
 use std::sync::Arc;
 
 use rustix::fs::FileType;
-use rustix::process::{Resource, getrlimit};
 
 use crate::base::sort;
 use crate::bounds::{Limits, ModulePolicy};
@@ -21,20 +21,11 @@ use crate::settings::places::{self, Configuration};
 const FEW_FILES: usize = 4;
 const FEW_BYTES: u64 = 1 << 20;
 
-/// Descriptors that folders may take at a time in a process that is not ours alone, and the share of its limit.
-const MOST_DESCRIPTORS: u64 = 256;
-const SHARE_OF_LIMIT: u64 = 4;
-
-fn spare_descriptors() -> usize {
-    let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    (limit / SHARE_OF_LIMIT).min(MOST_DESCRIPTORS) as usize
-}
-
 /// Everything below a root.
 pub(crate) struct Survey {
     settings: Configuration,
     /// The settings cannot be read, or not all applications are here.
-    pub(crate) unsure: bool,
+    unsure: bool,
     /// Size and free space of the file system, in bytes.
     size: u64,
     pub(crate) free: u64,
@@ -43,7 +34,7 @@ pub(crate) struct Survey {
 
 /// The folder of one application.
 pub(crate) struct ApplicationFolder {
-    pub(crate) folder: Folder,
+    root: Arc<Folder>,
     pub(crate) name: String,
     pub(crate) settings: Settings,
     pub(crate) parts: Vec<PartFolder>,
@@ -51,7 +42,8 @@ pub(crate) struct ApplicationFolder {
 
 /// The folder of one part.
 pub(crate) struct PartFolder {
-    pub(crate) folder: Arc<Folder>,
+    root: Arc<Folder>,
+    application: String,
     pub(crate) name: String,
     /// Names and sizes of the segments, oldest first.
     pub(crate) files: Vec<(String, u64)>,
@@ -80,7 +72,7 @@ pub(crate) fn part_names(folder: &Folder) -> Vec<String> {
 
 impl Survey {
     /// If `interrupted` says true it ends early, and the result must not be used.
-    pub(crate) fn of(root: &Folder, interrupted: &dyn Fn() -> bool) -> Survey {
+    pub(crate) fn of(root: &Arc<Folder>, interrupted: &dyn Fn() -> bool) -> Survey {
         let mut survey = Survey::without_applications(root);
         let names = root.names("").unwrap_or_default();
         let names = names.into_iter().take_while(|_| !interrupted());
@@ -89,28 +81,11 @@ impl Survey {
         survey
     }
 
-    /// [`Survey::of`] in a process that is not ours alone. Where all folders take more descriptors than it may spare,
-    /// it has the application alone, and nothing is evicted.
-    pub(crate) fn in_program(root: &Folder, application: &str, interrupted: &dyn Fn() -> bool) -> Survey {
-        let mut survey = Survey::without_applications(root);
-        let most = spare_descriptors();
-        let mut open = 0;
-        for name in root.names("").unwrap_or_default() {
-            if interrupted() {
-                break;
-            }
-            let Some(found) = ApplicationFolder::of(root, name, &survey.settings) else { continue };
-            open += 1 + found.parts.len();
-            survey.applications.push(found);
-            if open > most {
-                survey.applications.clear();
-                let own = ApplicationFolder::of(root, application.to_owned(), &survey.settings);
-                survey.applications.extend(own);
-                survey.unsure = true;
-                break;
-            }
-        }
-        survey
+    /// One application alone: nothing is evicted.
+    pub(crate) fn of_one(root: &Arc<Folder>, application: &str) -> Survey {
+        let survey = Survey::without_applications(root);
+        let own = ApplicationFolder::of(root, application.to_owned(), &survey.settings);
+        Survey { applications: own.into_iter().collect(), unsure: true, ..survey }
     }
 
     fn without_applications(root: &Folder) -> Survey {
@@ -153,13 +128,22 @@ impl Survey {
 }
 
 impl ApplicationFolder {
-    pub(crate) fn of(root: &Folder, name: String, settings: &Configuration) -> Option<ApplicationFolder> {
+    pub(crate) fn of(
+        root: &Arc<Folder>,
+        name: String,
+        settings: &Configuration,
+    ) -> Option<ApplicationFolder> {
         let folder = root.sub(&name, false).ok()?;
-        let parts: Vec<PartFolder> =
-            part_names(&folder).into_iter().filter_map(|name| PartFolder::of(&folder, name)).collect();
+        let part = |part| PartFolder::of(root, &name, &folder, part);
+        let parts: Vec<PartFolder> = part_names(&folder).into_iter().filter_map(part).collect();
         let settings = settings.of(&name);
         // An entry without parts is not a stash.
-        (!parts.is_empty()).then_some(ApplicationFolder { folder, name, settings, parts })
+        (!parts.is_empty()).then(|| ApplicationFolder { root: root.clone(), name, settings, parts })
+    }
+
+    /// None: it is gone, or cannot be opened now.
+    pub(crate) fn open(&self) -> Option<Folder> {
+        self.root.sub(&self.name, false).ok()
     }
 
     pub(crate) fn bytes(&self) -> u64 {
@@ -172,19 +156,25 @@ impl ApplicationFolder {
 }
 
 impl PartFolder {
-    fn of(application: &Folder, name: String) -> Option<PartFolder> {
-        let folder = Arc::new(application.sub(&name, false).ok()?);
+    fn of(root: &Arc<Folder>, application: &str, folder: &Folder, name: String) -> Option<PartFolder> {
+        let folder = folder.sub(&name, false).ok()?;
         let files = files(&folder);
         let bytes = files.iter().map(|(_, bytes)| bytes).sum();
         let newest = files.last().map_or(0, |(name, _)| name::age_of(name));
-        let stamp = disk::fstat(&*folder).map_or(0, |stat| stat.st_mtime.saturating_mul(1000));
+        let stamp = disk::fstat(&folder).map_or(0, |stat| stat.st_mtime.saturating_mul(1000));
         Some(PartFolder {
-            folder,
+            root: root.clone(),
+            application: application.to_owned(),
             name,
             files,
             bytes,
             last_use: newest.max(u64::try_from(stamp).unwrap_or(0)),
         })
+    }
+
+    /// None: it is gone, or cannot be opened now.
+    pub(crate) fn open(&self) -> Option<Arc<Folder>> {
+        self.root.sub(&self.application, false).ok()?.sub(&self.name, false).ok().map(Arc::new)
     }
 
     pub(crate) fn is_of_a_device(&self) -> bool {
@@ -198,7 +188,8 @@ impl PartFolder {
 
     /// The number of records in its sealed segments.
     pub(crate) fn records(&self) -> u64 {
-        let loaded = self.files.iter().filter_map(|(name, _)| load::load(&self.folder, name, None).ok());
+        let Some(folder) = self.open() else { return 0 };
+        let loaded = self.files.iter().filter_map(|(name, _)| load::load(&folder, name, None).ok());
         loaded
             .map(|loaded| loaded.segment.tally().counts.iter().map(|&count| u64::from(count)).sum::<u64>())
             .sum()
@@ -209,12 +200,14 @@ impl PartFolder {
         if !self.is_of_a_device() {
             return Some(PartIdentity::Portable);
         }
-        let headers = self
+        let folder = self.open()?;
+        let mut headers = self
             .files
             .iter()
             .rev()
-            .filter_map(|(name, _)| load::load_until(&self.folder, name, None, interrupted).ok()?.header);
-        headers.map(|header| header.identity).find(|identity| identity.has_folder(&self.name))
+            .filter_map(|(name, _)| load::load_until(&folder, name, None, interrupted).ok()?.header)
+            .map(|header| header.identity);
+        headers.find(|identity| identity.has_folder(&self.name))
     }
 
     pub(crate) fn header(&self, interrupted: &dyn Fn() -> bool) -> Option<DeviceHeader> {
@@ -224,14 +217,15 @@ impl PartFolder {
         }
     }
 
-    /// Whether a running process writes to it.
+    /// Whether a running process writes to it. Where that cannot be told now, it does.
     pub(crate) fn is_open(&self) -> bool {
-        let open = |name: &String| match self.folder.open_file(name) {
+        let Some(folder) = self.open() else { return true };
+        let open = |name: &String| match folder.open_file(name) {
             Ok((fd, _)) => locks::is_locked(&fd),
             // A file that cannot be read may be open.
             Err(refusal) => matches!(refusal, Refusal::Unreadable(_)),
         };
-        let guards = self.folder.names(".vkg").unwrap_or_default();
+        let guards = folder.names(".vkg").unwrap_or_default();
         self.files.iter().rev().map(|(name, _)| name).chain(&guards).any(open)
     }
 }

@@ -6,6 +6,7 @@
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use rustix::io::Errno;
 use serde::Serialize;
@@ -121,7 +122,7 @@ pub fn verify(
     let mut verified = Verified::default();
     let unreadable = |source| OpenError::Unreadable { path: root.to_owned(), source };
     let root = match Folder::root(root, false) {
-        Ok(root) => root,
+        Ok(root) => Arc::new(root),
         Err(error) if error.is_missing() => return Ok(verified),
         Err(error) => return Err(error),
     };
@@ -205,14 +206,15 @@ fn of_part(
     verified: &mut Verified,
     progress: &mut dyn FnMut(u64),
 ) -> Vec<Bad> {
+    let Some(folder) = part.open() else { return Vec::new() };
     let identity = part.identity(&never);
     let is_own = |header: &FileHeader| header.identity.has_folder(&part.name);
     let mut bad = Vec::new();
     let is_regular = |name: &String| part.files.iter().any(|(known, _)| known == name);
-    let others = part.folder.names(".vks").unwrap_or_default().into_iter().filter(|name| !is_regular(name));
+    let others = folder.names(".vks").unwrap_or_default().into_iter().filter(|name| !is_regular(name));
     let others: Vec<_> = others.map(|name| (name, 0)).collect();
     for (file, bytes) in part.files.iter().chain(&others) {
-        match load::load(&part.folder, file, identity.as_ref()) {
+        match load::load(&folder, file, identity.as_ref()) {
             // No file's header was that of this folder, nor is this one's, which may have been written since.
             Ok(loaded) if identity.is_none() && !loaded.header.as_ref().is_some_and(is_own) => {
                 bad.push(Bad::new(file, Fault::Refused(Refusal::OtherPart)));
@@ -240,7 +242,7 @@ fn of_part(
 }
 
 fn is_gone(part: &PartFolder, file: &str) -> bool {
-    matches!(disk::statat(&*part.folder, file), Err(Errno::NOENT))
+    part.open().is_none_or(|folder| matches!(disk::statat(&*folder, file), Err(Errno::NOENT)))
 }
 
 /// What a segment holds.

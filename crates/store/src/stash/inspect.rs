@@ -125,7 +125,7 @@ pub fn recorded_uses(root: &Path, application: &str) -> Vec<(Key, UseRecord)> {
 }
 
 fn folder_of(root: &Path, application: &str) -> Option<ApplicationFolder> {
-    let root = Folder::root(root, false).ok()?;
+    let root = Arc::new(Folder::root(root, false).ok()?);
     ApplicationFolder::of(&root, application.to_owned(), &Default::default())
 }
 

@@ -188,23 +188,3 @@ fn no_descriptor_of_ours_has_the_number_of_a_standard_stream() {
         assert!(taken.is_empty() && left.is_empty(), "{taken:?} {left:?}");
     });
 }
-
-#[test]
-fn maintenance_in_a_program_opens_no_more_folders_than_it_may() {
-    use crate::base::timer::never;
-    use crate::disk::folder::Folder;
-    use crate::maintenance::survey::Survey;
-
-    let folder = tempfile::tempdir().unwrap();
-    let root = Folder::root(folder.path(), false).unwrap();
-    let name = |number: u64| format!("app-{number:016x}");
-    let create = |number: u64| drop(root.sub(&name(number), true).unwrap().sub("portable", true).unwrap());
-    (0..20).for_each(create);
-    let few = Survey::in_program(&root, &name(3), &never);
-    assert_eq!((few.applications.len(), few.unsure), (20, false));
-    (20..300).for_each(create);
-    let many = Survey::in_program(&root, &name(3), &never);
-    let names: Vec<_> = many.applications.iter().map(|application| application.name.clone()).collect();
-    assert_eq!((names, many.unsure), (vec![name(3)], true));
-    assert_eq!(Survey::of(&root, &never).applications.len(), 300);
-}

@@ -434,7 +434,7 @@ fn an_interrupted_merge_leaves_everything_as_it_was() {
         }
         let asked = AtomicU32::new(0);
         let interrupted = || asked.fetch_add(1, Ordering::Relaxed) >= stop_after;
-        let folder = Folder::root(root.path(), false).unwrap();
+        let folder = Arc::new(Folder::root(root.path(), false).unwrap());
         let progress = &|_, _| {};
         let work =
             Work { application: None, at_shutdown: false, interrupted: &interrupted, progress, modules_of };
@@ -464,7 +464,7 @@ fn maintenance_that_is_interrupted_evicts_nothing_that_it_has_not_read() {
         set(root.path(), "limit = 1700KiB\n");
         let asked = AtomicU32::new(0);
         let interrupted = || asked.fetch_add(1, Ordering::Relaxed) == stop_at;
-        let folder = Folder::root(root.path(), false).unwrap();
+        let folder = Arc::new(Folder::root(root.path(), false).unwrap());
         let progress = &|_, _| {};
         let work =
             Work { application: None, at_shutdown: false, interrupted: &interrupted, progress, modules_of };

@@ -19,6 +19,7 @@ mod locks;
 mod long_reads;
 mod loss_window;
 mod maintenance;
+mod many_applications;
 mod many_processes;
 pub(crate) mod numbers;
 mod power_cuts;

@@ -29,11 +29,12 @@ fn record(kind: Kind, name: u8, days_ago: u64) -> Record {
 fn listed(records: Vec<Record>) -> PartInventory {
     let bytes = records.iter().map(|record| record.bytes).sum();
     let last_use = records.iter().map(|record| record.last_use.unix_ms).max().unwrap_or(0);
-    PartInventory { bytes, last_use, current: false, listing: Listing::Listed(records) }
+    PartInventory { bytes, frame: 0, last_use, current: false, listing: Listing::Listed(records) }
 }
 
 fn foreign(bytes: u64, days_ago: u64) -> PartInventory {
-    PartInventory { bytes, last_use: NOW - days_ago * DAY, current: false, listing: Listing::Foreign }
+    let last_use = NOW - days_ago * DAY;
+    PartInventory { bytes, frame: 0, last_use, current: false, listing: Listing::Foreign }
 }
 
 fn app(parts: Vec<PartInventory>) -> ApplicationInventory {

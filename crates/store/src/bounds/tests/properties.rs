@@ -36,8 +36,15 @@ fn part() -> impl Strategy<Value = PartInventory> {
         1 => Just(Listing::Unlisted),
         4 => vec(one_record(), 0..12).prop_map(Listing::Listed),
     ];
-    (size(), time(), prop::bool::weighted(0.1), contents)
-        .prop_map(|(bytes, last_use, current, listing)| PartInventory { bytes, last_use, current, listing })
+    (size(), 0..50_u64, time(), prop::bool::weighted(0.1), contents).prop_map(
+        |(bytes, frame, last_use, current, listing)| PartInventory {
+            bytes,
+            frame,
+            last_use,
+            current,
+            listing,
+        },
+    )
 }
 
 fn inventory() -> impl Strategy<Value = Inventory> {
