@@ -29,6 +29,7 @@ use crate::cli::{ConfigAction, ConfigArgs};
 use crate::in_force;
 use crate::output;
 use crate::root;
+use crate::slips::{self, Slip};
 use crate::term::screen;
 use crate::term::style::Style;
 use crate::term::table::{Column, Table};
@@ -50,6 +51,10 @@ pub(crate) enum ConfigError {
     Choice(#[from] ChoiceError),
     #[error(transparent)]
     Edit(#[from] EditError),
+    #[error("nothing was changed: {0}")]
+    Lack(String),
+    #[error(transparent)]
+    Slip(#[from] Slip),
     #[error("{}", .0.join("\nvkstash: "))]
     Wrong(Vec<String>),
     #[error("cannot make JSON of it: {0}")]
@@ -90,17 +95,26 @@ pub(crate) fn main(args: &ConfigArgs) -> Result<(), ConfigError> {
     let root = root::root(args.dir.as_deref()).ok_or(ConfigError::NoRoot)?;
     match &args.action {
         None => show(args, &root),
-        Some(ConfigAction::Set { name, values }) => {
+        Some(ConfigAction::Set { name, values, force }) => {
             let name = known(name)?;
+            let mut wanted = Settings::default();
             let change = match values.as_slice() {
-                [value] if name != BASES => Change::Set(name, value.clone()),
+                [value] if name != BASES => {
+                    if let Some(lack) = slips::lack(name, value) {
+                        return Err(ConfigError::Lack(lack));
+                    }
+                    // What is wrong with it is said when it is written.
+                    let _ = wanted.set(name, value);
+                    Change::Set(name, value.clone())
+                }
                 values => Change::SetList(name, values.to_vec()),
             };
-            change_and_say(args, &root, &[change])
+            change_and_say(args, &root, &[change], &wanted, *force)
         }
         Some(ConfigAction::Unset { names }) => {
             let unset = names.iter().map(|name| Ok(Change::Unset(known(name)?)));
-            change_and_say(args, &root, &unset.collect::<Result<Vec<_>, ConfigError>>()?)
+            let unset = unset.collect::<Result<Vec<_>, ConfigError>>()?;
+            change_and_say(args, &root, &unset, &Settings::default(), false)
         }
     }
 }
@@ -111,13 +125,26 @@ fn known(name: &str) -> Result<&'static str, ConfigError> {
     Ok(known.ok_or_else(unknown)?)
 }
 
-fn change_and_say(args: &ConfigArgs, root: &Path, changes: &[Change]) -> Result<(), ConfigError> {
+/// `wanted`: the value that is set, if it is one.
+fn change_and_say(
+    args: &ConfigArgs,
+    root: &Path,
+    changes: &[Change],
+    wanted: &Settings,
+    force: bool,
+) -> Result<(), ConfigError> {
     let found = list_applications(root)?;
     let path = edit::target(args.dir.as_deref())?;
     let application = args.application.as_ref().map(|name| named(&found, name, root)).transpose()?;
+    if !force {
+        let is_of = |info: &&ApplicationInfo| application.as_ref().is_none_or(|(_, of)| *of == info.folder);
+        let stored: Vec<_> = found.iter().filter(is_of).cloned().collect();
+        slips::ask(wanted, root, &stored)?;
+    }
     let of = application.as_ref().map(|(name, folder)| Application { name, folder });
     edit::change(&path, of.as_ref(), |_| Ok::<_, EditError>(changes.to_vec()))?;
-    let said = format!("{}\n", plain(&path.to_string_lossy()));
+    let value = NAMES.into_iter().find_map(|name| Some(format!("{name} = {}: ", wanted.text(name)?)));
+    let said = format!("{}{}\n", value.unwrap_or_default(), plain(&path.to_string_lossy()));
     Ok(output::print(&said)?)
 }
 

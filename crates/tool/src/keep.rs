@@ -14,10 +14,10 @@ use crate::choice::{ChoiceError, choose};
 use crate::cli::KeepArgs;
 use crate::config::edit::{self, Change, EditError};
 use crate::config::problems::say_ignored;
-use crate::confirm::{Confirmed, confirm};
 use crate::in_force::{self, Source};
 use crate::output;
 use crate::root;
+use crate::slips::{self, Slip};
 use crate::units::{counted, plain, size};
 
 /// Why nothing could be shown or set.
@@ -31,10 +31,8 @@ pub(crate) enum KeepError {
     Edit(#[from] EditError),
     #[error(transparent)]
     Choice(#[from] ChoiceError),
-    #[error("nothing was changed: {0}; say --yes if that is meant")]
-    NobodyToAsk(String),
-    #[error("nothing was changed")]
-    Refused,
+    #[error(transparent)]
+    Slip(#[from] Slip),
     #[error("cannot print it: {0}")]
     Print(#[from] io::Error),
 }
@@ -77,44 +75,10 @@ fn change(
         // Valid: checked when the command line was parsed.
         let _ = wanted.set(name, value);
     }
-    if let Some(loss) = loss(&wanted, root, chosen.map_or(all, std::slice::from_ref)).filter(|_| !args.yes) {
-        match confirm(&format!("{loss}. Set it all the same?"))? {
-            Confirmed::Yes => {}
-            Confirmed::No => return Err(KeepError::Refused),
-            Confirmed::NobodyToAsk => return Err(KeepError::NobodyToAsk(loss)),
-        }
+    if !args.force {
+        slips::ask(&wanted, root, chosen.map_or(all, std::slice::from_ref))?;
     }
     Ok(edit::change_of(args.dir.as_deref(), all, chosen, &changes)?)
-}
-
-/// What one program's stash soon has. A smaller limit is a slip more often than a wish: `2` is two bytes.
-const SMALL: u64 = 16 << 20;
-
-/// Why the next maintenance would remove something that is stored, or soon most of what is recorded. `stored`: the
-/// applications that the limit is for.
-fn loss(wanted: &Settings, root: &Path, stored: &[ApplicationInfo]) -> Option<String> {
-    let all = in_force::sum(stored.iter().map(in_force::bytes));
-    let largest = stored.iter().map(in_force::bytes).max().unwrap_or(0);
-    let of_limit = |name: &str, limit: Option<u64>, stored: u64| {
-        let limit = limit.filter(|&limit| limit < stored.max(SMALL))?;
-        let than = match limit < stored {
-            true => format!("what is stored, {}: maintenance removes the rest", size(stored)),
-            false => format!("{}, which one program's stash may have", size(SMALL)),
-        };
-        Some(format!("a {name} of {} is less than {than}", size(limit)))
-    };
-    let of_space = || {
-        let (_, free) = in_force::file_system(root)?;
-        let floor = wanted.free_space.filter(|&floor| floor > free)?;
-        Some(format!(
-            "only {} are free, less than {}: maintenance makes room, and nothing is stored",
-            size(free),
-            size(floor)
-        ))
-    };
-    of_limit(settings::LIMIT, wanted.limit, all)
-        .or_else(|| of_limit(settings::APPLICATION_LIMIT, wanted.application_limit, largest))
-        .or_else(of_space)
 }
 
 fn describe_root(lines: &mut Vec<String>, root: &Path, settings: &Settings, found: &[ApplicationInfo]) {

@@ -65,6 +65,7 @@ mod savings;
 mod session_caches;
 mod show;
 mod signals;
+mod slips;
 mod start;
 mod stats;
 mod steam;

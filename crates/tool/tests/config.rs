@@ -67,7 +67,7 @@ fn values_are_set_and_unset_for_all_and_for_one() {
     let sandbox = Sandbox::new();
     let path = file(&sandbox);
     let named = shown(&mut config(&sandbox, &["set", "limit", "4GiB"]));
-    assert_eq!(named, [path.display().to_string()]);
+    assert_eq!(named, [format!("limit = 4GiB: {}", path.display())]);
     shown(&mut config(&sandbox, &["set", "bases", "/a", "/b c"]));
     shown(&mut config(&sandbox, &["set", "--application", "portal2", "background", "disabled"]));
     let expected = "limit = \"4GiB\"\nbases = [\"/a\", \"/b c\"]\n\n\
@@ -113,7 +113,11 @@ fn wrong_changes_are_refused_in_one_line_and_change_nothing() {
     refused(&["set", "limit", "much"], "`limit` takes a size");
     refused(&["set", "limit", "1", "2"], "`limit` takes one value, and no list");
     refused(&["set", "bases", "relative"], "`bases` takes absolute paths");
-    refused(&["set", "free-space", "1", "--application", "game"], "set for all applications together");
+    refused(&["set", "limit", "8"], "limit takes a size with its unit: 8MiB, 8GiB, or 8B for bytes");
+    refused(&["set", "limit", "63MiB"], "a limit of 63.0 MiB is less than 64.0 MiB");
+    refused(&["set", "application-limit", "8B"], "say --force if that is meant");
+    refused(&["set", "limit", "1KiB", "--application", "game"], "say --force");
+    refused(&["set", "free-space", "1MiB", "--application", "game"], "set for all applications together");
     for wrong in ["limit =\n", "[application\n", "a = \"\n"] {
         write(&sandbox, wrong);
         let output = output(&mut config(&sandbox, &["set", "limit", "1GiB"]));
@@ -124,6 +128,15 @@ fn wrong_changes_are_refused_in_one_line_and_change_nothing() {
     fs::create_dir(file(&sandbox)).unwrap();
     let output = output(&mut config(&sandbox, &["set", "limit", "1GiB"]));
     assert!(one_error_line(&output).contains("is no regular file; nothing was changed"), "{output:?}");
+}
+
+#[test]
+fn a_small_limit_is_set_where_it_is_meant_and_shown_with_its_unit() {
+    let sandbox = Sandbox::new();
+    let said = shown(&mut config(&sandbox, &["set", "limit", "8B", "--force"]));
+    assert_eq!(said, [format!("limit = 8B: {}", file(&sandbox).display())]);
+    shown(&mut config(&sandbox, &["set", "limit", "none"]));
+    shown(&mut config(&sandbox, &["set", "free-space", "0"]));
 }
 
 #[test]

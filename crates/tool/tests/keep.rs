@@ -154,9 +154,9 @@ fn a_limit_that_costs_what_is_stored_needs_a_word() {
         let failed = keep(&sandbox, &dir, arguments);
         assert_eq!(failed.status.code(), Some(1), "{failed:?}");
         let line = one_error_line(&failed).to_owned();
-        assert!(line.contains(said) && line.contains("--yes"), "{line}");
+        assert!(line.contains(said) && line.contains("--force"), "{line}");
         assert!(!dir.join(FILE).exists());
-        shown(&sandbox, &dir, &[arguments, &["--yes"]].concat());
+        shown(&sandbox, &dir, &[arguments, &["--force"]].concat());
         shown(
             &sandbox,
             &dir,
@@ -167,16 +167,16 @@ fn a_limit_that_costs_what_is_stored_needs_a_word() {
             .concat(),
         );
     };
-    refused(&["--limit", "2"], "less than what is stored, 20.0 MiB");
+    refused(&["--limit", "2B"], "less than what is stored, 20.0 MiB");
     refused(&["--limit", "18MiB"], "less than what is stored, 20.0 MiB");
     refused(&["--application-limit", "18MiB"], "less than what is stored, 20.0 MiB");
     refused(&["--application", "large", "--limit", "18MiB"], "less than what is stored");
-    refused(&["--application", "small", "--limit", "2MiB"], "less than 16.0 MiB");
+    refused(&["--application", "small", "--limit", "2MiB"], "less than 64.0 MiB");
     refused(&["--free-space", "1000TiB"], "are free");
-    for arguments in [["--limit", "24MiB"], ["--application-limit", "24MiB"], ["--free-space", "1MiB"]] {
+    for arguments in [["--limit", "64MiB"], ["--application-limit", "64MiB"], ["--free-space", "1MiB"]] {
         shown(&sandbox, &dir, &arguments);
     }
-    shown(&sandbox, &dir, &["--application", "small", "--limit", "17MiB"]);
+    shown(&sandbox, &dir, &["--application", "small", "--limit", "64MiB"]);
 }
 
 #[test]
@@ -186,6 +186,7 @@ fn nonsense_on_the_command_line_is_wrong_usage() {
     for arguments in [
         &["--limit", "much"][..],
         &["--limit", "-1"],
+        &["--limit", "8"],
         &["--modules", "some"],
         &["--device-age", "soon"],
         &["--default", "everything"],

@@ -47,7 +47,7 @@ pub const APPLICATION_NAMES: [&str; 4] = [LIMIT, MODULES, BACKGROUND, DISABLED_C
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 // Not the crate bytesize, which reads sizes as floating-point numbers and takes spellings that docs/configuration.md
 // does not have.
-const UNITS: [(&str, u64); 8] = [
+const UNITS: [(&str, u64); 9] = [
     ("TiB", 1 << 40),
     ("GiB", 1 << 30),
     ("MiB", 1 << 20),
@@ -56,6 +56,7 @@ const UNITS: [(&str, u64); 8] = [
     ("GB", 1_000_000_000),
     ("MB", 1_000_000),
     ("KB", 1_000),
+    ("B", 1),
 ];
 
 /// What the layer's background work may do. docs/background.md describes the modes.
@@ -369,7 +370,7 @@ fn size(text: &str) -> Option<u64> {
 /// A size as it is written in a file: exact, in the largest unit that divides it.
 pub fn size_text(bytes: u64) -> String {
     let unit = UNITS[..4].iter().find(|(_, unit)| bytes >= *unit && bytes % unit == 0);
-    unit.map_or_else(|| bytes.to_string(), |(name, unit)| format!("{}{name}", bytes / unit))
+    unit.map_or_else(|| format!("{bytes}B"), |(name, unit)| format!("{}{name}", bytes / unit))
 }
 
 fn days_text(ms: u64) -> String {

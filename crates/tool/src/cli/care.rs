@@ -6,6 +6,8 @@ use clap::{Args, Subcommand};
 use vkstash_store::settings;
 use vkstash_store::settings::{CacheKinds, Settings};
 
+use crate::slips;
+
 #[derive(Args)]
 pub(crate) struct ConfigArgs {
     #[command(subcommand)]
@@ -31,6 +33,9 @@ pub(crate) enum ConfigAction {
         /// Its value; of `bases`, all paths
         #[arg(value_name = "VALUE", required = true)]
         values: Vec<String>,
+        /// Set also what makes the next maintenance remove something, without asking
+        #[arg(long)]
+        force: bool,
     },
     /// Remove values, so that the defaults count
     Unset {
@@ -214,8 +219,8 @@ pub(crate) struct KeepArgs {
     #[arg(long, value_name = "SETTING", num_args = 1.., value_parser = settings::NAMES)]
     pub(crate) default: Vec<String>,
     /// Set also what makes the next maintenance remove something, without asking
-    #[arg(long)]
-    pub(crate) yes: bool,
+    #[arg(long, alias = "yes")]
+    pub(crate) force: bool,
     /// Look into this folder instead of the user's stash
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
@@ -235,10 +240,10 @@ impl KeepArgs {
     }
 }
 
-/// Accepts what a settings file accepts for this name.
+/// Accepts what a settings file accepts for this name, but no size without a unit.
 fn value_of(name: &'static str) -> impl Fn(&str) -> Result<String, String> + Clone + Send + Sync + 'static {
     move |value| match Settings::default().set(name, value) {
-        Ok(()) => Ok(value.to_owned()),
+        Ok(()) => slips::lack(name, value).map_or(Ok(value.to_owned()), Err),
         Err(error) => Err(format!("{name} {error}")),
     }
 }
