@@ -7,8 +7,10 @@ use vkstash_model::recipe;
 use vkstash_store::format::refusal::OpenError;
 use vkstash_store::maintenance;
 use vkstash_store::maintenance::outcome::Outcome;
+use vkstash_store::settings;
 
 use crate::cli::GcArgs;
+use crate::in_force;
 use crate::output::Printer;
 use crate::root;
 use crate::session_caches;
@@ -22,6 +24,8 @@ pub(crate) enum GcError {
     NoRoot,
     #[error(transparent)]
     Open(#[from] OpenError),
+    #[error("nothing was evicted, because a limit may be lifted there: {}", .0.join("; "))]
+    Settings(Vec<String>),
     #[error("cannot print it: {0}")]
     Print(#[from] io::Error),
 }
@@ -34,14 +38,17 @@ pub(crate) fn main(args: &GcArgs) -> Result<(), GcError> {
     drop(progress);
     let sessions = session_caches::clean(&root)?;
     let mut out = Printer::open()?;
-    if sessions.caches == 0 {
-        return Ok(tell(&outcome, &mut out)?);
-    }
-    let is_all = outcome == Outcome::default();
-    if !is_all {
+    if sessions.caches == 0 || outcome != Outcome::default() {
         tell(&outcome, &mut out)?;
     }
-    Ok(writeln!(out, "removed: {}, {}", counted(sessions.caches, "session cache"), size(sessions.bytes))?)
+    if sessions.caches > 0 {
+        writeln!(out, "removed: {}, {}", counted(sessions.caches, "session cache"), size(sessions.bytes))?;
+    }
+    let read = settings::read(&root);
+    match in_force::limits_to_enforce(&root, &read) {
+        Some(_) => Ok(()),
+        None => Err(GcError::Settings(read.complaints())),
+    }
 }
 
 fn tell(outcome: &Outcome, out: &mut impl io::Write) -> io::Result<()> {

@@ -6,6 +6,7 @@ use std::path::Path;
 use vkstash_model::variables::Background;
 use vkstash_store::bounds::{Limits, ModulePolicy};
 use vkstash_store::format::record::Kind;
+use vkstash_store::settings::places::Configuration;
 use vkstash_store::settings::{BackgroundMode, Settings};
 use vkstash_store::stash::inspect::ApplicationInfo;
 
@@ -44,6 +45,11 @@ impl Source {
 /// The limits of a root. A file system of unknown size gets the largest free-space floor.
 pub(crate) fn limits(root: &Path, of_root: &Settings) -> Limits {
     of_root.limits(file_system(root).map_or(u64::MAX, |(size, _)| size))
+}
+
+/// [`Configuration::limits_to_enforce`] of a root.
+pub(crate) fn limits_to_enforce(root: &Path, read: &Configuration) -> Option<Limits> {
+    read.limits_to_enforce(file_system(root).map_or(u64::MAX, |(size, _)| size))
 }
 
 /// Size and free bytes of the file system on which a root is or will be.

@@ -44,8 +44,8 @@ struct Candidate {
 /// ago on, what exceeds a limit. A cache that a process has open stays.
 pub(crate) fn clean(root: &Path) -> Result<Removed, OpenError> {
     let read = settings::read(root);
+    let Some(limits) = in_force::limits_to_enforce(root, &read) else { return Ok(Removed::default()) };
     let of_root = read.all();
-    let limits = in_force::limits(root, &of_root);
     let applications = list_applications(root)?;
     let limit_of = |info: &ApplicationInfo| {
         let own = read.of(&info.folder);

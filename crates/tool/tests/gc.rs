@@ -107,6 +107,12 @@ fn caches_of_sessions_count_against_the_limits_and_old_drivers_ones_go() {
     drop((create(1, true), create(2, false)));
     age(1000);
     drop(create(3, true));
+    // Where a file says something that cannot be read, it may be that no limit holds.
+    fs::write(dir.join("config.toml"), "limit = \n").unwrap();
+    let refused = output(sandbox.tool().arg("gc").arg("--dir").arg(&dir));
+    assert!(one_error_line(&refused).contains("nothing was evicted, because"), "{refused:?}");
+    assert_eq!((refused.status.code(), there()), (Some(1), vec![1, 2, 3]));
+    fs::remove_file(dir.join("config.toml")).unwrap();
     assert_eq!(gc(&sandbox, &dir).lines().count(), 1);
     assert_eq!(there(), [2, 3], "only a driver-versioned one is too old");
     age(1);

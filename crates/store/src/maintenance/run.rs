@@ -69,7 +69,11 @@ pub(crate) fn maintain(root: &Arc<Folder>, work: &Work<'_>) -> Outcome {
         carry_out(root, &Survey::of_one(root, application), work, &mut outcome);
     }
     let survey = Survey::of(root, work.interrupted);
-    let is_due = || survey.bytes() <= SHUTDOWN_INVENTORY && survey.needs_plan(&survey.limits(), unix_ms());
+    let is_due = || {
+        let limits = survey.limits_to_enforce();
+        survey.bytes() <= SHUTDOWN_INVENTORY
+            && limits.is_some_and(|limits| survey.needs_plan(&limits, unix_ms()))
+    };
     if !(work.interrupted)() && (!work.at_shutdown || is_due()) {
         carry_out(root, &survey, work, &mut outcome);
     }
@@ -79,15 +83,15 @@ pub(crate) fn maintain(root: &Arc<Folder>, work: &Work<'_>) -> Outcome {
 /// Evicts what the limits ask for, where all applications are known, and merges segments.
 fn carry_out(root: &Folder, survey: &Survey, work: &Work<'_>, outcome: &mut Outcome) {
     let now = unix_ms();
-    let limits = survey.limits();
     let mut decisions = Decisions::default();
-    if survey.needs_plan(&limits, now) && !(work.interrupted)() {
+    let limits = survey.limits_to_enforce().filter(|limits| survey.needs_plan(limits, now));
+    if let Some(limits) = limits.filter(|_| !(work.interrupted)()) {
         let Some((inventory, listed)) = inventory::of(survey, &limits, work) else { return };
         let plan = bounds::plan(&inventory, &limits, now);
         decisions = Decisions::of(plan, &listed, survey, outcome);
     }
     let free = survey.free;
-    let spare = free.saturating_sub(limits.free_space_floor);
+    let spare = free.saturating_sub(survey.free_space_floor());
     let scratch = spare.max((free / 2).min(EMERGENCY_SCRATCH));
     let scratch = if work.at_shutdown { scratch.min(SHUTDOWN_SCRATCH) } else { scratch };
     for (at, application) in survey.applications.iter().enumerate() {

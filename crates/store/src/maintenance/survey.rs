@@ -24,8 +24,8 @@ const FEW_BYTES: u64 = 1 << 20;
 /// Everything below a root.
 pub(crate) struct Survey {
     settings: Configuration,
-    /// The settings cannot be read, or not all applications are here.
-    unsure: bool,
+    /// All applications are here.
+    is_whole: bool,
     /// Size and free space of the file system, in bytes.
     size: u64,
     pub(crate) free: u64,
@@ -85,22 +85,27 @@ impl Survey {
     pub(crate) fn of_one(root: &Arc<Folder>, application: &str) -> Survey {
         let survey = Survey::without_applications(root);
         let own = ApplicationFolder::of(root, application.to_owned(), &survey.settings);
-        Survey { applications: own.into_iter().collect(), unsure: true, ..survey }
+        Survey { applications: own.into_iter().collect(), is_whole: false, ..survey }
     }
 
     fn without_applications(root: &Folder) -> Survey {
         let settings = places::read_in(root);
-        let unsure = !settings.is_sound();
         let space = disk::fstatvfs(root);
         // Nothing is evicted because of an unknown free space.
         let (size, free) = space.map_or((0, u64::MAX), |space| {
             (space.f_blocks.saturating_mul(space.f_frsize), space.f_bavail.saturating_mul(space.f_frsize))
         });
-        Survey { settings, unsure, size, free, applications: Vec::new() }
+        Survey { settings, is_whole: true, size, free, applications: Vec::new() }
     }
 
-    pub(crate) fn limits(&self) -> Limits {
-        self.settings.all().limits(self.size)
+    /// None: nothing must be evicted.
+    pub(crate) fn limits_to_enforce(&self) -> Option<Limits> {
+        self.settings.limits_to_enforce(self.size).filter(|_| self.is_whole)
+    }
+
+    /// The space that stays free on the file system.
+    pub(crate) fn free_space_floor(&self) -> u64 {
+        self.settings.all().limits(self.size).free_space_floor
     }
 
     /// The size of everything.
@@ -110,9 +115,6 @@ impl Survey {
 
     /// Whether something may have to be evicted. False is certain.
     pub(crate) fn needs_plan(&self, limits: &Limits, now_ms: u64) -> bool {
-        if self.unsure {
-            return false;
-        }
         let has_policy =
             |policy: Option<ModulePolicy>| policy.is_some_and(|policy| policy != ModulePolicy::All);
         self.bytes() > limits.total_bytes

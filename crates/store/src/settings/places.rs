@@ -12,6 +12,7 @@ use super::values::{BASES, CacheKinds, EXCLUDED_PROGRAMS, Settings};
 use crate::base::descriptor::Descriptor;
 use crate::base::once::OnceLock;
 use crate::base::timer::never;
+use crate::bounds::Limits;
 use crate::disk::folder::{Folder, read_at};
 use crate::disk::ops as disk;
 
@@ -67,9 +68,14 @@ impl Configuration {
         self.files.iter().fold(Settings::default(), |settings, file| settings.or(&file.config.of(folder)))
     }
 
-    /// Whether every file was read and understood as TOML. Otherwise nothing must be evicted, because the user may
-    /// have lifted a limit.
-    pub fn is_sound(&self) -> bool {
+    /// The limits, for whoever evicts something because of one. None: nothing must be evicted, because a file cannot be
+    /// read or is no TOML, and the user may have lifted a limit in it. `filesystem_bytes` as in [`Settings::limits`].
+    pub fn limits_to_enforce(&self, filesystem_bytes: u64) -> Option<Limits> {
+        self.is_sound().then(|| self.all().limits(filesystem_bytes))
+    }
+
+    /// Whether every file was read and understood as TOML.
+    fn is_sound(&self) -> bool {
         !self.has_old && self.files.iter().all(|file| file.refused.is_none() && file.config.is_toml)
     }
 

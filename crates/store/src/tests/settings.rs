@@ -218,7 +218,7 @@ fn a_file_that_cannot_be_used_leaves_the_defaults_and_is_named() {
         spoil();
         let found = read(root.path());
         assert_eq!(found.all(), Settings::default(), "{number}");
-        assert!(!found.is_sound(), "{number}");
+        assert_eq!(found.limits_to_enforce(0), None, "{number}");
         let complaints = found.complaints();
         assert!(complaints[0].starts_with(&format!("{}: ", file.display())), "{complaints:?}");
         let _ = fs::remove_file(&file).or_else(|_| fs::remove_dir(&file));
@@ -239,10 +239,10 @@ fn a_file_that_cannot_be_used_leaves_the_defaults_and_is_named() {
 #[test]
 fn settings_of_the_first_versions_leave_the_defaults_and_make_sure_that_nothing_is_evicted() {
     let root = root();
-    assert!(read(root.path()).is_sound());
+    assert!(read(root.path()).limits_to_enforce(0).is_some());
     fs::write(root.path().join(OLD_FILE), "limit = 1KiB\n").unwrap();
     let found = read(root.path());
-    assert_eq!((found.all(), found.is_sound()), (Settings::default(), false));
+    assert_eq!((found.all(), found.limits_to_enforce(0)), (Settings::default(), None));
 }
 
 /// A stash that is opened in a hurry does not say that the settings disable nothing.
