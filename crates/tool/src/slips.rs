@@ -29,8 +29,8 @@ pub(crate) fn lack(name: &str, value: &str) -> Option<String> {
     lacks.then(|| format!("{name} takes a size with its unit: {value}MiB, {value}GiB, or {value}B for bytes"))
 }
 
-/// Asks whether a value is meant that loses something. Without a terminal it is not. `stored`: the applications that the
-/// limit is for.
+/// Asks whether a value is meant that loses something. Without a terminal it is not. `stored`: the applications that
+/// the limit is for.
 pub(crate) fn ask(wanted: &Settings, root: &Path, stored: &[ApplicationInfo]) -> Result<(), Slip> {
     let Some(loss) = loss(wanted, root, stored) else { return Ok(()) };
     match confirm(&format!("{loss}. Set it all the same?"))? {
