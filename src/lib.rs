@@ -52,8 +52,9 @@ pub use loader::NegotiateLayerInterface;
 
 /// The plan of background work, for the replay of recorded orders by `vkstash-bench predict`.
 pub mod planned {
-    pub use crate::background::order::{Noted, Order, in_order};
+    pub use crate::background::order::{Order, in_order};
     pub use crate::state::plan::Plan;
+    pub use vkstash_store::stash::uses::Noted;
 }
 
 /// The one symbol that the Vulkan loader looks up in a layer library (loader interface 2).

@@ -4,18 +4,8 @@
 use super::gate;
 use crate::state::stored::Stored;
 use vkstash_store::base::sort;
-use vkstash_store::format::record::{FORGOTTEN, Key, Kind, UseRecord};
-
-/// One use of a pipeline that a run has noted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Noted {
-    /// The time of the use.
-    pub unix_ms: u64,
-    /// The place among the first uses of that run, from 0.
-    pub sequence: u32,
-    /// The pipeline.
-    pub key: Key,
-}
+use vkstash_store::format::record::Key;
+use vkstash_store::stash::uses::Noted;
 
 /// The order.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -30,16 +20,8 @@ pub struct Order {
 /// The keys whose uses the stash has. None if the task must end: vkDestroyDevice waits for it, and there may be many
 /// uses.
 pub fn of(stored: &Stored) -> Option<Order> {
-    let mut noted = Vec::new();
-    let counts_from = stored.stash.order_counts_from();
-    stored.portable.for_each_until(Kind::Use, &gate::must_end, &mut |key, payload| {
-        if let Some(UseRecord { unix_ms, sequence, .. }) = UseRecord::decode(payload) {
-            if unix_ms >= counts_from && *key != FORGOTTEN {
-                noted.push(Noted { unix_ms, sequence, key: *key });
-            }
-        }
-    });
-    (!gate::must_end()).then(|| in_order(noted, |key| stored.stash.is_used(key)))
+    let noted = stored.stash.noted_uses(&gate::must_end)?;
+    Some(in_order(noted, |key| stored.stash.is_used(key)))
 }
 
 /// A run counts its uses from 0 on, so a smaller number than before begins another one. Runs of two processes at the
@@ -65,7 +47,7 @@ mod tests {
     use super::*;
 
     fn noted(unix_ms: u64, sequence: u32, key: u8) -> Noted {
-        Noted { unix_ms, sequence, key: [key; 32] }
+        Noted { unix_ms, run: 0, sequence, key: [key; 32] }
     }
 
     fn ordered(noted: Vec<Noted>, used_now: &[u8]) -> (Vec<u8>, usize) {

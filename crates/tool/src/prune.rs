@@ -75,13 +75,14 @@ impl Candidate<'_> {
         before: SystemTime,
         is_dry_run: bool,
     ) -> Result<Option<Candidate<'a>>, OpenError> {
-        let used_before = unix_ms(before);
+        let used_before = time::unix_ms(before);
         // Where the application's records cannot be read, nothing of it is removed.
         prune::prune(root, &Request { application: &info.folder, used_before, is_dry_run: true })?;
         let sessions = session_caches::remove_unused(root, info, before, is_dry_run);
         let request = Request { application: &info.folder, used_before, is_dry_run };
         let records = prune::prune(root, &request)?;
-        let last_use = records.as_ref().map_or(0, |records| records.last_use).max(unix_ms(sessions.last_use));
+        let last_use =
+            records.as_ref().map_or(0, |records| records.last_use).max(time::unix_ms(sessions.last_use));
         let nothing = records.is_none() && sessions.caches == 0 && sessions.in_use == 0;
         Ok((!nothing).then_some(Candidate { info, records, sessions, last_use }))
     }
@@ -107,11 +108,6 @@ impl Candidate<'_> {
         }
         format!(" ({} of it)", parts.join(" and "))
     }
-}
-
-fn unix_ms(time: SystemTime) -> u64 {
-    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn remove(names: &[String], before: SystemTime, args: &RemovalArgs) -> Result<(), PruneError> {

@@ -2,17 +2,19 @@
 //! and yield after the records.
 
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use vkstash_sessions::description::Place;
 use vkstash_sessions::upkeep::{self, StoredCache};
-use vkstash_store::bounds::Limits;
+use vkstash_store::base::util::believed;
+use vkstash_store::bounds;
 use vkstash_store::format::app_name::AppName;
 use vkstash_store::format::refusal::OpenError;
 use vkstash_store::settings;
 use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 
 use crate::in_force;
+use crate::term::time;
 
 /// What was removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,6 +42,12 @@ struct Candidate {
     kept: StoredCache,
 }
 
+impl Candidate {
+    fn last_use(&self) -> u64 {
+        time::unix_ms(self.kept.last_use)
+    }
+}
+
 /// Removes driver-versioned caches that are older than the limit of age, and then, from the one that was used longest
 /// ago on, what exceeds a limit. A cache that a process has open stays.
 pub(crate) fn clean(root: &Path) -> Result<Removed, OpenError> {
@@ -53,7 +61,14 @@ pub(crate) fn clean(root: &Path) -> Result<Removed, OpenError> {
     };
     let mut candidates = candidates(root, &applications);
     let mut removed = Removed::default();
-    candidates.retain(|candidate| !(is_expired(candidate, &limits) && remove(candidate, &mut removed)));
+    let uses = candidates.iter().map(Candidate::last_use);
+    let runs = applications.iter().map(|info| info.runs.until_unix_ms);
+    let reference = bounds::reference_of(uses.chain(runs), time::now());
+    let is_expired = |candidate: &Candidate| {
+        let age = reference.saturating_sub(candidate.last_use());
+        candidate.kept.is_driver_versioned && age > limits.device_age
+    };
+    candidates.retain(|candidate| !(is_expired(candidate) && remove(candidate, &mut removed)));
 
     let mut sizes: Vec<u64> = applications.iter().map(in_force::bytes).collect();
     candidates.iter().for_each(|candidate| sizes[candidate.application] += candidate.kept.bytes);
@@ -106,13 +121,9 @@ fn candidates(root: &Path, applications: &[ApplicationInfo]) -> Vec<Candidate> {
         let caches = upkeep::list(&place).unwrap_or_default();
         all.extend(caches.into_iter().map(|kept| Candidate { place: place.clone(), application, kept }));
     }
-    all.sort_by_key(|candidate| candidate.kept.last_use);
+    let now = time::now();
+    all.sort_by_key(|candidate| (believed(candidate.last_use(), now), candidate.last_use()));
     all
-}
-
-fn is_expired(candidate: &Candidate, limits: &Limits) -> bool {
-    let age = SystemTime::now().duration_since(candidate.kept.last_use).unwrap_or_default();
-    candidate.kept.is_driver_versioned && age > Duration::from_millis(limits.device_age)
 }
 
 fn remove(candidate: &Candidate, removed: &mut Removed) -> bool {

@@ -115,6 +115,8 @@ fn caches_of_sessions_count_against_the_limits_and_old_drivers_ones_go() {
     };
     drop((create(1, true), create(2, false)));
     age(1000);
+    gc(&sandbox, &dir);
+    assert_eq!(there(), [1, 2], "nothing was used since, so it may be the clock that has jumped");
     drop(create(3, true));
     refused_for_unsound_settings(&sandbox, &dir);
     assert_eq!(there(), [1, 2, 3]);

@@ -24,6 +24,8 @@ mod plan;
 mod rank;
 mod reclaim;
 
+pub(crate) use clock::Runs;
+pub use clock::reference_of;
 pub(crate) use compaction::FRAME;
 pub use compaction::{Compaction, LARGEST_MERGED, Reason, Room, SETTLED, SegmentMeta, compaction};
 pub use eviction::{Cause, Eviction, Target};

@@ -5,7 +5,7 @@ use crate::base::sort;
 use crate::bounds::clock;
 use crate::bounds::clock::Runs;
 use crate::bounds::eviction::Target;
-use crate::bounds::inventory::{ApplicationInventory, Inventory, Listing, Record};
+use crate::bounds::inventory::{ApplicationInventory, Inventory, Listing, PartInventory, Record};
 use crate::bounds::limits::Limits;
 use crate::bounds::modules::KeptModules;
 use crate::format::record::{Key, Kind};
@@ -83,7 +83,8 @@ fn of_application(
     reference: u64,
     found: &mut Vec<Candidate>,
 ) {
-    let runs = Runs::of(app, now);
+    let records = app.parts.iter().flat_map(PartInventory::records);
+    let runs = Runs::of(records.map(|record| record.last_use), now);
     let kept = KeptModules::of(app.modules.unwrap_or(limits.module_policy), app);
     // Without a noted use there is no age.
     let aged = |last_use: u64| last_use != 0 && reference.saturating_sub(last_use) > limits.device_age;

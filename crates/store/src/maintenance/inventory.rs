@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use crate::base::keyed::Keyed;
+use crate::base::util::believed;
 use crate::bounds;
 use crate::bounds::{Inventory, LastUse, Limits, ModulePolicy, Record};
 use crate::format::device::DeviceHeader;
@@ -19,14 +20,14 @@ use crate::reports::runs;
 pub(crate) type Listed = HashMap<(usize, usize), Vec<u64>>;
 
 /// Makes the inventory. Reads no more parts than the decisions need. None: interrupted, so that parts are missing.
-pub(crate) fn of(survey: &Survey, limits: &Limits, work: &Work<'_>) -> Option<(Inventory, Listed)> {
+pub(crate) fn of(survey: &Survey, limits: &Limits, now: u64, work: &Work<'_>) -> Option<(Inventory, Listed)> {
     let (mut inventory, mut listed) = (Inventory::default(), Listed::new());
     let devices = Devices::of(survey, work.interrupted);
     for (at, application) in survey.applications.iter().enumerate() {
         let open: Vec<bool> = application.parts.iter().map(survey::PartFolder::is_open).collect();
         let current = open.contains(&true);
         let mut found = bounds::ApplicationInventory {
-            last_use: application.parts.iter().map(|part| part.last_use).max().unwrap_or(0),
+            last_use: application.last_use(now),
             current,
             limit: application.settings.limit,
             modules: application.settings.modules,
@@ -43,7 +44,7 @@ pub(crate) fn of(survey: &Survey, limits: &Limits, work: &Work<'_>) -> Option<(I
         let uses = portable.as_ref().map(Uses::in_part).unwrap_or_default();
         let modules = portable.as_ref().map(|part| modules(part, &uses, work.modules_of)).unwrap_or_default();
         for (place, part) in application.parts.iter().enumerate() {
-            let foreign = part.is_of_a_device() && devices.is_foreign(at, place, application, limits);
+            let foreign = part.is_of_a_device() && devices.is_foreign(at, place, application, limits, now);
             let look = part.is_of_a_device() && !foreign;
             let of_device = if look { PartContents::of(part, work.interrupted) } else { None };
             if (work.interrupted)() {
@@ -175,17 +176,18 @@ impl Devices {
         place: usize,
         application: &survey::ApplicationFolder,
         limits: &Limits,
+        now: u64,
     ) -> bool {
         let Some((header, used)) = self.0.get(&(at, place)) else { return false };
         let superseded = self.0.values().any(|(other, other_used)| {
-            other_used > used
+            believed(*other_used, now) > believed(*used, now)
                 && device(other) == device(header)
                 && (other.driver_version, other.pipeline_cache_uuid)
                     != (header.driver_version, header.pipeline_cache_uuid)
         });
-        let newest =
-            application.parts.iter().filter(|part| part.is_of_a_device()).map(|part| part.last_use).max();
-        superseded || newest.is_some_and(|newest| newest.saturating_sub(*used) > limits.device_age)
+        let parts = application.parts.iter().filter(|part| part.is_of_a_device());
+        let newest = parts.map(|part| believed(part.last_use, now)).max().unwrap_or(0);
+        superseded || newest.saturating_sub(*used) > limits.device_age
     }
 }
 

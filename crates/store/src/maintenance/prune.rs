@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::base::util::{latest, unix_ms};
 use crate::disk::folder::Folder;
 use crate::disk::ops as disk;
 use crate::format::app_name::AppName;
@@ -78,9 +79,9 @@ fn last_run(application: &Folder) -> u64 {
 }
 
 fn of(root: &Folder, application: &ApplicationFolder, request: &Request<'_>) -> Option<Pruned> {
-    let newest = application.parts.iter().map(|part| part.last_use).max().unwrap_or(0);
     let folder = application.open()?;
-    let last_use = newest.max(last_run(&folder));
+    let now = unix_ms();
+    let last_use = latest([application.last_use(now), last_run(&folder)], now);
     let is_old = last_use < request.used_before;
     let goes = |part: &&PartFolder| {
         is_old || part.is_of_a_device() && !part.files.is_empty() && part.last_use < request.used_before

@@ -86,7 +86,7 @@ fn carry_out(root: &Folder, survey: &Survey, work: &Work<'_>, outcome: &mut Outc
     let mut decisions = Decisions::default();
     let limits = survey.limits_to_enforce().filter(|limits| survey.needs_plan(limits, now));
     if let Some(limits) = limits.filter(|_| !(work.interrupted)()) {
-        let Some((inventory, listed)) = inventory::of(survey, &limits, work) else { return };
+        let Some((inventory, listed)) = inventory::of(survey, &limits, now, work) else { return };
         let plan = bounds::plan(&inventory, &limits, now);
         decisions = Decisions::of(plan, &listed, survey, outcome);
     }

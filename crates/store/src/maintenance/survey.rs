@@ -6,6 +6,7 @@ use std::sync::Arc;
 use rustix::fs::FileType;
 
 use crate::base::sort;
+use crate::base::util::{latest, unix_ms};
 use crate::bounds::{Limits, ModulePolicy};
 use crate::disk::folder::Folder;
 use crate::disk::{locks, ops as disk};
@@ -49,7 +50,7 @@ pub(crate) struct PartFolder {
     pub(crate) files: Vec<(String, u64)>,
     /// The sum of the sizes.
     pub(crate) bytes: u64,
-    /// The last write or use, in Unix milliseconds.
+    /// The [`latest`] write or use, in Unix milliseconds.
     pub(crate) last_use: u64,
 }
 
@@ -136,7 +137,8 @@ impl ApplicationFolder {
         settings: &Configuration,
     ) -> Option<ApplicationFolder> {
         let folder = root.sub(&name, false).ok()?;
-        let part = |part| PartFolder::of(root, &name, &folder, part);
+        let now = unix_ms();
+        let part = |part| PartFolder::of(root, &name, &folder, part, now);
         let parts: Vec<PartFolder> = part_names(&folder).into_iter().filter_map(part).collect();
         let settings = settings.of(&name);
         // An entry without parts is not a stash.
@@ -152,13 +154,24 @@ impl ApplicationFolder {
         self.parts.iter().map(|part| part.bytes).sum()
     }
 
+    /// The [`latest`] write or use, in Unix milliseconds; 0 without parts.
+    pub(crate) fn last_use(&self, now: u64) -> u64 {
+        latest(self.parts.iter().map(|part| part.last_use), now)
+    }
+
     pub(crate) fn portable(&self) -> Option<&PartFolder> {
         self.parts.first().filter(|part| !part.is_of_a_device())
     }
 }
 
 impl PartFolder {
-    fn of(root: &Arc<Folder>, application: &str, folder: &Folder, name: String) -> Option<PartFolder> {
+    fn of(
+        root: &Arc<Folder>,
+        application: &str,
+        folder: &Folder,
+        name: String,
+        now: u64,
+    ) -> Option<PartFolder> {
         let folder = folder.sub(&name, false).ok()?;
         let files = files(&folder);
         let bytes = files.iter().map(|(_, bytes)| bytes).sum();
@@ -170,7 +183,7 @@ impl PartFolder {
             name,
             files,
             bytes,
-            last_use: newest.max(u64::try_from(stamp).unwrap_or(0)),
+            last_use: latest([newest, u64::try_from(stamp).unwrap_or(0)], now),
         })
     }
 

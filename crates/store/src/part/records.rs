@@ -18,6 +18,7 @@ use crate::part::open::{Part, Pending};
 use crate::part::recent_records::Source;
 use crate::segment::append::{Payload, RecordId};
 use crate::segment::file::{DamagedIndex, Location, Read, Segment};
+use crate::segment::name;
 
 /// Where a record was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,15 +112,16 @@ impl Part {
     /// Calls `each` with key and verified payload of every record of that kind, in the order of the disk. False: some
     /// could not be read for now.
     pub fn for_each(&self, kind: Kind, each: &mut dyn FnMut(&Key, &[u8])) -> bool {
-        self.for_each_until(kind, &never, each)
+        self.for_each_in_segments(kind, &never, &mut |key, payload, _| each(key, payload))
     }
 
-    /// [`Part::for_each`] that reads no further record once `interrupted` says true, and then says false.
-    pub fn for_each_until(
+    /// [`Part::for_each`] with the age of the segment that has the record, None if the record is not written yet. It
+    /// reads no further record once `interrupted` says true, and then says false.
+    pub(crate) fn for_each_in_segments(
         &self,
         kind: Kind,
         interrupted: &dyn Fn() -> bool,
-        each: &mut dyn FnMut(&Key, &[u8]),
+        each: &mut dyn FnMut(&Key, &[u8], Option<u64>),
     ) -> bool {
         let mut told = HashSet::new();
         // What another process has merged away meanwhile stands in a file that a refresh finds.
@@ -134,13 +136,13 @@ impl Part {
         false
     }
 
-    /// [`Part::for_each_until`] for those whose hash is not among the `told`, where it is put.
+    /// [`Part::for_each_in_segments`] for those whose hash is not among the `told`, where it is put.
     fn for_each_untold(
         &self,
         kind: Kind,
         interrupted: &dyn Fn() -> bool,
         told: &mut HashSet<u64>,
-        each: &mut dyn FnMut(&Key, &[u8]),
+        each: &mut dyn FnMut(&Key, &[u8], Option<u64>),
     ) -> Pass {
         let code = kind.position() as u8;
         let mut pass = Pass::Whole;
@@ -156,7 +158,7 @@ impl Part {
             match segment.header_at(row.offset) {
                 Ok(header) if self.read_known(kind, &header.key, &mut buffer) => {
                     told.insert(row.hash);
-                    each(&header.key, &buffer);
+                    each(&header.key, &buffer, Some(name::age_of(segment.name())));
                 }
                 // Damaged, which the next pass passes over, or gone since.
                 Ok(_) => pass.note(Read::Gone),
@@ -165,13 +167,17 @@ impl Part {
             }
         }
         sort::by(&mut own, |(_, one), (_, other)| place(one).cmp(&place(other)));
-        for (key, _) in own {
+        for (key, source) in own {
             if interrupted() {
                 return Pass::Unread;
             }
             if self.read_known(kind, &key, &mut buffer) {
                 told.insert(table::hash(code, &key));
-                each(&key, &buffer);
+                let age = match source {
+                    Source::Disk(location) => Some(name::age_of(location.segment.name())),
+                    Source::Queued(_) => None,
+                };
+                each(&key, &buffer, age);
             }
         }
         pass

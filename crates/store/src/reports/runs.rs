@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 
 use crate::base::sort;
 use crate::base::sync::Mutex;
-use crate::base::util::{random, unix_ms};
+use crate::base::util::{believed, random, unix_ms};
 use crate::disk::folder::{Folder, read_at};
 use crate::format::bytes::{Reader, put_u32};
 use crate::format::refusal::Refusal;
@@ -65,6 +65,18 @@ impl RunName {
         let _turn = self.turn.lock();
         make_and_write()
     }
+}
+
+/// When the run of that file began, in Unix milliseconds. None: the name does not say it.
+pub(crate) fn start_of(name: &str) -> Option<u64> {
+    u64::from_str_radix(name.split('-').nth(1)?, 16).ok()
+}
+
+/// Sorts the names of runs' files by the start of the run. One that lies in the future is no later than the others.
+pub(crate) fn oldest_first(names: &mut [String]) {
+    let now = unix_ms();
+    let place = |name: &str| believed(start_of(name).unwrap_or(0), now);
+    sort::by(names, |one, other| (place(one), one).cmp(&(place(other), other)));
 }
 
 /// Puts a header with version and checksums before a body.
@@ -131,13 +143,10 @@ pub(crate) fn read_in(folder: &Folder) -> Vec<(String, RunReport)> {
 }
 
 /// [`read_in`] of some of the files.
-pub(crate) fn read_those(folder: &Folder, names: Vec<String>) -> Vec<(String, RunReport)> {
+pub(crate) fn read_those(folder: &Folder, mut names: Vec<String>) -> Vec<(String, RunReport)> {
     let read = |name: String| read_file(folder, &name, REPORT_MAGIC).map(|report: RunReport| (name, report));
-    let mut reports: Vec<_> = names.into_iter().filter_map(read).collect();
-    sort::by(&mut reports, |(name, report), (other, other_report)| {
-        (report.started_unix_ms, name).cmp(&(other_report.started_unix_ms, other))
-    });
-    reports
+    oldest_first(&mut names);
+    names.into_iter().filter_map(read).collect()
 }
 
 /// Writes a report, in place of an earlier one of the same name. For the folder that VKSTASH_REPORT names, which is

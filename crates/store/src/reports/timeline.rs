@@ -5,11 +5,11 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
-use crate::base::sort;
 use crate::disk::folder::{FILE_MODE, Folder, read_at, write_all_at};
 use crate::disk::ops as disk;
 use crate::format::bytes::{Reader, close_block, is_closed, put_u32, put_u64};
 use crate::format::record::Key;
+use crate::reports::runs::{oldest_first, start_of};
 
 /// The end of a file's name.
 pub(crate) const SUFFIX: &str = ".vkl";
@@ -193,10 +193,9 @@ pub(crate) fn append<E: Copy + Into<Entry>>(folder: &Folder, name: &str, entries
     write_all_at(&file, &bytes, offset as u64).map_err(|(_, error)| error)
 }
 
-/// The names begin with the start of the run.
 fn remove_oldest(folder: &Folder) {
     let mut names = folder.names(SUFFIX).unwrap_or_default();
-    sort::sort(&mut names);
+    oldest_first(&mut names);
     names.truncate(names.len().saturating_sub(KEEP));
     // A file that cannot be removed now is removed next time.
     names.iter().for_each(|name| _ = folder.remove_file(name));
@@ -229,7 +228,7 @@ fn folder_of(root: &Path, application: &str) -> Option<Folder> {
 pub fn last(root: &Path, application: &str) -> Vec<Creation> {
     let Some(folder) = folder_of(root, application) else { return Vec::new() };
     let mut names = folder.names(SUFFIX).unwrap_or_default();
-    sort::sort(&mut names);
+    oldest_first(&mut names);
     let mut found = names.iter().rev().map(|name| read(&folder, name).creations);
     found.find(|creations| !creations.is_empty()).unwrap_or_default()
 }
@@ -238,13 +237,13 @@ pub fn last(root: &Path, application: &str) -> Vec<Creation> {
 pub fn all(root: &Path, application: &str) -> Vec<Timeline> {
     let Some(folder) = folder_of(root, application) else { return Vec::new() };
     let mut names = folder.names(SUFFIX).unwrap_or_default();
-    sort::sort(&mut names);
+    oldest_first(&mut names);
     names.iter().rev().map(|name| read(&folder, name)).collect()
 }
 
 fn read(folder: &Folder, name: &str) -> Timeline {
-    let started = name.split('-').nth(1).and_then(|digits| u64::from_str_radix(digits, 16).ok());
-    let mut timeline = Timeline { started_unix_ms: started, is_unreadable: true, ..Timeline::default() };
+    let mut timeline =
+        Timeline { started_unix_ms: start_of(name), is_unreadable: true, ..Timeline::default() };
     let Ok((file, length)) = folder.open_file(name) else { return timeline };
     let length = usize::try_from(length).unwrap_or(usize::MAX).min(HEADER_BYTES + MOST * ENTRY_BYTES);
     let mut bytes = Vec::new();

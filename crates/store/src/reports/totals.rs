@@ -7,12 +7,13 @@ use std::path::Path;
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
-use crate::base::sort;
-use crate::base::util::random;
+use crate::base::util::{believed, latest, random, unix_ms};
 use crate::disk::folder::{FILE_MODE, Folder};
 use crate::disk::{locks, ops as disk};
 use crate::reports::model::{DeviceReport, RunReport, StoreReport};
-use crate::reports::runs::{SUFFIX, TOTALS_MAGIC, encode, read_file, read_those, try_read_file};
+use crate::reports::runs::{
+    SUFFIX, TOTALS_MAGIC, encode, oldest_first, read_file, read_those, try_read_file,
+};
 use crate::segment::cleanup::clean_up;
 
 const NAME: &str = "totals.vkt";
@@ -31,7 +32,7 @@ pub struct Totals {
     pub runs: u64,
     /// The start of the first run, in Unix milliseconds; 0 if there is none.
     pub since_unix_ms: u64,
-    /// The last change of a report, in Unix milliseconds.
+    /// The [`latest`] change of a report, in Unix milliseconds.
     pub until_unix_ms: u64,
     /// The counters of each device. Runs with the same device part are added up.
     pub devices: Vec<DeviceReport>,
@@ -57,7 +58,7 @@ impl Totals {
         if earlier {
             self.since_unix_ms = run.started_unix_ms;
         }
-        self.until_unix_ms = self.until_unix_ms.max(run.updated_unix_ms);
+        self.until_unix_ms = latest([self.until_unix_ms, run.updated_unix_ms], unix_ms());
         run.devices.iter().for_each(|device| device.clone().add_to(&mut self.devices));
         self.store.add(&run.store);
         if !run.store.unusable.is_empty() {
@@ -76,9 +77,11 @@ pub fn read(folder: &Path) -> Totals {
 /// [`read`] of an open folder.
 pub(crate) fn read_from(folder: &Folder) -> Totals {
     let Separate { folded: mut totals, runs } = separately(folder);
+    let now = unix_ms();
+    let changed = |report: &RunReport| believed(report.updated_unix_ms, now);
     for report in runs {
         totals.add(&report);
-        if totals.last.as_ref().is_none_or(|last| last.updated_unix_ms <= report.updated_unix_ms) {
+        if totals.last.as_ref().is_none_or(|last| changed(last) <= changed(&report)) {
             totals.last = Some(report);
         }
     }
@@ -130,8 +133,8 @@ pub(crate) fn fold(folder: &Folder) -> io::Result<()> {
     locks::begin(&lock)?;
     // Totals that cannot be read now are not replaced.
     let mut totals: Totals = try_read_file(folder, NAME, TOTALS_MAGIC)?.unwrap_or_default();
-    // Names begin with the start of the run. The reports that stay are not read.
-    sort::sort(&mut names);
+    // The reports that stay are not read.
+    oldest_first(&mut names);
     names.truncate(names.len() - KEEP);
     let mut done = Vec::new();
     for (name, report) in &read_those(folder, names) {

@@ -10,6 +10,7 @@
 //! | `background_mode` | what the settings say of background work |
 //! | `helper` | the thread for work that takes long |
 //! | `schedule` | when limits are enforced, and whether there is room to write |
+//! | `uses` | the uses that runs have noted |
 //! | `siblings` | other device parts whose artifacts the driver may take |
 //! | `inspect` | a list of everything that is stored |
 //! | `one_file` | one segment file, wherever it is |
@@ -29,5 +30,6 @@ pub(crate) mod schedule;
 pub mod siblings;
 pub mod strict;
 pub mod transfer;
+pub mod uses;
 pub(crate) mod waiting;
 pub(crate) mod writer;

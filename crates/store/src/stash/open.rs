@@ -12,7 +12,7 @@ use crate::disk::home::Home;
 use crate::format::app_name::AppName;
 use crate::format::device::DeviceHeader;
 use crate::format::file::PartIdentity;
-use crate::format::record::{FORGOTTEN, Key, Kind, UseRecord};
+use crate::format::record::{FORGOTTEN, Key, Kind};
 pub use crate::format::refusal::OpenError;
 use crate::maintenance::work::ModulesOf;
 use crate::part::open::Part;
@@ -26,6 +26,7 @@ use crate::settings::{BackgroundMode, CacheKinds};
 use crate::stash::background_mode;
 use crate::stash::own_report::Runs;
 use crate::stash::siblings::{Kin, Siblings};
+use crate::stash::uses::{self, Noted};
 use crate::stash::writer::Start;
 
 /// How many device parts a stash keeps open that no device uses.
@@ -253,12 +254,10 @@ impl Stash {
         noted
     }
 
-    /// The time from which on uses count for the order of use, in Unix milliseconds; 0: all do. May read from the disk.
-    pub fn order_counts_from(&self) -> u64 {
-        let mut payload = Vec::new();
-        let is_marked = self.portable.read(Kind::Use, &FORGOTTEN, &mut payload);
-        let mark = UseRecord::decode(&payload).filter(|_| is_marked);
-        mark.map_or(0, |mark| mark.unix_ms)
+    /// The uses that count for the order of use: those since the order was forgotten. None: interrupted. May read from
+    /// the disk.
+    pub fn noted_uses(&self, interrupted: &dyn Fn() -> bool) -> Option<Vec<Noted>> {
+        uses::of(&self.portable, interrupted)
     }
 
     /// The mode of background work in the settings of the application, or in those of all. Reads from the disk.

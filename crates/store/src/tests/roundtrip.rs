@@ -1,7 +1,7 @@
 //! Records are read as they were put.
 
 use crate::base::memory::QUEUED;
-use crate::format::record::{FORGOTTEN, UseRecord};
+use crate::format::record::UseRecord;
 use crate::settings::BackgroundMode;
 use crate::settings::places::FILE;
 use crate::tests::*;
@@ -118,7 +118,8 @@ fn reading_all_records_of_a_kind_can_be_interrupted() {
     let stashes = [stash, open(root.path())];
     for stash in stashes {
         let read = std::cell::Cell::new(0);
-        stash.portable().for_each_until(Kind::Use, &|| read.get() == 4, &mut |_, _| read.set(read.get() + 1));
+        let count = &mut |_: &Key, _: &[u8], _| read.set(read.get() + 1);
+        stash.portable().for_each_in_segments(Kind::Use, &|| read.get() == 4, count);
         assert_eq!(read.get(), 4);
     }
 }
@@ -127,7 +128,6 @@ fn reading_all_records_of_a_kind_can_be_interrupted() {
 fn a_forgotten_order_of_use_does_not_count_and_the_next_one_does() {
     let root = root();
     let stash = open(root.path());
-    assert_eq!(stash.order_counts_from(), 0);
     for number in [5, 3, 4] {
         stash.note_use(Kind::Recipe, &key(number));
     }
@@ -145,15 +145,9 @@ fn a_forgotten_order_of_use_does_not_count_and_the_next_one_does() {
             crate::maintenance::run(root.path(), |_, _| ()).unwrap();
         }
         let stash = open(root.path());
-        let from = stash.order_counts_from();
-        let mut uses = Vec::new();
-        stash.portable().for_each(Kind::Use, &mut |key, payload| {
-            let used = UseRecord::decode(payload).unwrap();
-            if used.unix_ms >= from && *key != FORGOTTEN {
-                uses.push((used.sequence, *key));
-            }
-        });
-        uses.sort_unstable();
+        let mut uses = stash.noted_uses(&|| false).unwrap();
+        uses.sort();
+        let uses: Vec<_> = uses.iter().map(|used| (used.sequence, used.key)).collect();
         assert_eq!(uses, [(0, key(4)), (1, key(6))], "merged: {merged}");
         assert_eq!(stash.portable().len(Kind::Use), 5, "evictions still know of the others");
         drop(stash);

@@ -63,7 +63,12 @@ fn two((large, large_name): (u64, &str), (small, small_name): (u64, &str)) -> St
 
 /// Milliseconds since the beginning of 1970.
 pub(crate) fn now() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    unix_ms(SystemTime::now())
+}
+
+/// That time in milliseconds since the beginning of 1970.
+pub(crate) fn unix_ms(time: SystemTime) -> u64 {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 

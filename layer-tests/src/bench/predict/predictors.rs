@@ -120,10 +120,9 @@ impl<'a> Known<'a> {
 
     /// The order that background work has from the earlier runs.
     pub(super) fn plan(&self) -> Planned {
-        let noted =
-            self.last.iter().zip(&self.recorded.keys).filter_map(|(last, key)| {
-                last.map(|(unix_ms, sequence)| Noted { unix_ms, sequence, key: *key })
-            });
+        let noted = self.last.iter().zip(&self.recorded.keys).filter_map(|(last, key)| {
+            last.map(|(unix_ms, sequence)| Noted { unix_ms, run: 0, sequence, key: *key })
+        });
         let order = in_order(noted.collect(), |_| false);
         let numbers: Vec<u32> = order.keys.iter().map(|key| self.recorded.numbers[key]).collect();
         let mut places = vec![NOWHERE; self.last.len()];
