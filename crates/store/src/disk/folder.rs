@@ -309,8 +309,13 @@ impl Folder {
             return false;
         }
         // If that cannot be told, the folder is used.
-        let (Ok(here), Ok(there)) = (disk::fstat(&self.fd), disk::statat(parent, name)) else { return true };
-        (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino)
+        parent.is_named(name, &self.fd).unwrap_or(true)
+    }
+
+    /// Whether an open file still has this name here.
+    pub(crate) fn is_named(&self, name: &str, file: &Descriptor) -> Result<bool, Errno> {
+        let (here, there) = (disk::fstat(file)?, disk::statat(self, name)?);
+        Ok((here.st_dev, here.st_ino) == (there.st_dev, there.st_ino))
     }
 
     /// Whether a process may hold the folder ([`Folder::hold`]).
@@ -369,15 +374,15 @@ impl Folder {
     }
 
     /// Replaces a file: writes a temporary file with a `unique` name, and renames it. After a power failure either
-    /// content may be there, or none.
-    pub(crate) fn replace_file(&self, name: &str, unique: u64, bytes: &[u8]) -> io::Result<()> {
+    /// content may be there, or none. The descriptor has the lock of the new file, where locks exist.
+    pub(crate) fn replace_file(&self, name: &str, unique: u64, bytes: &[u8]) -> io::Result<Descriptor> {
         self.replace(name, unique, bytes, |_| Ok(()))
     }
 
     /// [`Folder::replace_file`] that returns when the new content would survive a power failure. Until then the old one
     /// does.
     pub(crate) fn replace_durably(&self, name: &str, unique: u64, bytes: &[u8]) -> io::Result<()> {
-        self.replace(name, unique, bytes, |fd| Ok(disk::fdatasync(fd)?))?;
+        drop(self.replace(name, unique, bytes, |fd| Ok(disk::fdatasync(fd)?))?);
         self.sync()
     }
 
@@ -387,7 +392,7 @@ impl Folder {
         unique: u64,
         bytes: &[u8],
         sync: impl FnOnce(&Descriptor) -> io::Result<()>,
-    ) -> io::Result<()> {
+    ) -> io::Result<Descriptor> {
         let temporary = format!("{TEMPORARY}{:x}-{unique:016x}", std::process::id());
         let fd = match disk::openat(
             &self.fd,
@@ -412,7 +417,7 @@ impl Folder {
             // The first error is returned.
             let _ = disk::unlinkat(&self.fd, &temporary, AtFlags::empty());
         }
-        done
+        done.map(|()| fd)
     }
 }
 

@@ -10,6 +10,7 @@ use bincode::config::Configuration;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::base::descriptor::Descriptor;
 use crate::base::sort;
 use crate::base::sync::Mutex;
 use crate::base::util::{believed, random, unix_ms};
@@ -132,8 +133,8 @@ pub(crate) fn try_read_file<T: DeserializeOwned>(
     Ok(decode(magic, &bytes))
 }
 
-/// Writes a report, in place of an earlier one of the same name.
-pub(crate) fn write_in(folder: &Folder, name: &RunName, report: &RunReport) -> io::Result<()> {
+/// Writes a report, in place of an earlier one of the same name. It is not folded as long as the descriptor is open.
+pub(crate) fn write_in(folder: &Folder, name: &RunName, report: &RunReport) -> io::Result<Descriptor> {
     folder.replace_file(&name.file, random(), &encode(REPORT_MAGIC, report)?)
 }
 
@@ -153,7 +154,7 @@ pub(crate) fn read_those(folder: &Folder, mut names: Vec<String>) -> Vec<(String
 /// created if it is missing.
 pub fn write(folder: &Path, name: &RunName, report: &RunReport) -> io::Result<()> {
     let folder = Folder::shared(folder, true).map_err(io::Error::other)?;
-    write_in(&folder, name, report)
+    write_in(&folder, name, report).map(drop)
 }
 
 /// The applications below `root` that have recorded runs whose reports are in `folder`, by the names of their folders.

@@ -12,7 +12,7 @@ use crate::disk::folder::{FILE_MODE, Folder};
 use crate::disk::{locks, ops as disk};
 use crate::reports::model::{DeviceReport, RunReport, StoreReport};
 use crate::reports::runs::{
-    SUFFIX, TOTALS_MAGIC, encode, oldest_first, read_file, read_those, try_read_file,
+    REPORT_MAGIC, SUFFIX, TOTALS_MAGIC, encode, oldest_first, read_file, read_those, try_read_file,
 };
 use crate::segment::cleanup::clean_up;
 
@@ -137,14 +137,14 @@ pub(crate) fn fold(folder: &Folder) -> io::Result<()> {
     oldest_first(&mut names);
     names.truncate(names.len() - KEEP);
     let mut done = Vec::new();
-    for (name, report) in &read_those(folder, names) {
-        if totals.folded.contains(name) {
-            // A process died between the two steps below, or its disk failed.
-            done.push(name.clone());
-        } else if !is_running(report.pid) {
-            totals.add(report);
+    for name in names {
+        // A process died between the two steps below, or its disk failed.
+        if totals.folded.contains(&name) {
+            done.push(name);
+        } else if let Some(report) = of_ended(folder, &name) {
+            totals.add(&report);
             totals.folded.push(name.clone());
-            done.push(name.clone());
+            done.push(name);
         }
     }
     let forget = totals.folded.len().saturating_sub(REMEMBER);
@@ -153,8 +153,10 @@ pub(crate) fn fold(folder: &Folder) -> io::Result<()> {
     done.iter().try_for_each(|name| folder.remove_file(name))
 }
 
-/// Whether that process may still write its report. If it does not live, one file more is kept.
-fn is_running(pid: u32) -> bool {
-    let Some(pid) = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw) else { return false };
-    !matches!(rustix::process::test_kill_process(pid), Err(rustix::io::Errno::SRCH))
+/// The report of a process that does not write it any more. A number of a process tells nothing: in a namespace it is
+/// that of another one. Not the file before that a process has replaced just now, either, whose lock is free then.
+pub(crate) fn of_ended(folder: &Folder, name: &str) -> Option<RunReport> {
+    let (file, _) = folder.open_file(name).ok()?;
+    let is_ended = locks::take(&file) && folder.is_named(name, &file) == Ok(true);
+    is_ended.then(|| read_file(folder, name, REPORT_MAGIC))?
 }

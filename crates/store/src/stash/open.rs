@@ -121,7 +121,12 @@ impl Stash {
         }
         let shared = Shared::new(waits);
         let portable = Part::open(&home, PartIdentity::Portable, &shared)?;
-        let runs = Arc::new(Runs { home: home.clone(), name: run, timeline: Mutex::default() });
+        let runs = Arc::new(Runs {
+            home: home.clone(),
+            name: run,
+            written: Mutex::default(),
+            timeline: Mutex::default(),
+        });
         let start = Start::new(Arc::downgrade(&portable), runs.clone(), home.clone());
         // Set here only.
         let _ = shared.start.set(Box::new(move |shared| start.spawn(shared)));

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::base::descriptor::Descriptor;
 use crate::base::sync::Mutex;
 use crate::disk::home::Home;
 use crate::part::open::Shared;
@@ -13,6 +14,8 @@ pub(crate) struct Runs {
     /// The application's folder has the folder `runs`.
     pub(crate) home: Arc<Home>,
     pub(crate) name: RunName,
+    /// The report as it was written last. Its lock tells others that this process may write it again.
+    pub(crate) written: Mutex<Option<Descriptor>>,
     /// The entries that the timeline does not have yet.
     pub(crate) timeline: Mutex<Vec<Entry>>,
 }
@@ -38,10 +41,11 @@ impl Runs {
             let folder = self.home.open().and_then(|home| home.folder.sub("runs", true));
             let folder = folder.map_err(|error| error.to_string())?;
             let entries = std::mem::take(&mut *self.timeline.lock());
-            let written = timeline::append(&folder, &self.name.timeline(), &entries);
-            written
-                .and(runs::write_in(&folder, &self.name, &report))
-                .map_err(|error| error.kind().to_string())
+            let appended = timeline::append(&folder, &self.name.timeline(), &entries);
+            let written = runs::write_in(&folder, &self.name, &report);
+            // The lock of the file before is kept until the new one has its own.
+            let kept = written.map(|file| *self.written.lock() = Some(file));
+            appended.and(kept).map_err(|error| error.kind().to_string())
         });
         if let Err(reason) = written {
             shared.tallies.write_error(reason);

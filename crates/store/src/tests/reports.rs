@@ -185,12 +185,64 @@ fn a_crash_between_folding_and_deleting_counts_nothing_twice() {
 }
 
 #[test]
-fn the_report_of_a_running_process_is_not_folded() {
+fn the_report_of_a_running_process_is_not_folded_whatever_its_number() {
     let root = root();
-    let mine = RunReport { pid: std::process::id(), started_unix_ms: 1, ..report(0) };
-    write_report(root.path(), &mine);
-    write_many(root.path(), 100);
-    totals::fold(&Folder::root(root.path(), false).unwrap()).unwrap();
-    assert_eq!(runs::read_all(root.path())[0], mine);
-    assert_eq!(totals::read(root.path()).runs, 101);
+    let folder = runs_folder(root.path());
+    // Older than the others, which have the number of a living process, as in a namespace of processes.
+    let stash =
+        Stash::open_within(root.path(), &app(), RunName::new(1, 1, 1), WaitLimits::UNLIMITED).unwrap();
+    let served = Arc::new(AtomicU64::new(1));
+    let counter = served.clone();
+    stash.set_reporter(Box::new(move |_| RunReport {
+        started_unix_ms: 1,
+        ..report(counter.load(Ordering::Relaxed))
+    }));
+    stash.touch();
+    stash.flush(LONG);
+    for number in 0..100 {
+        let pid = std::process::id();
+        write_report(&folder, &RunReport { application: number.to_string(), pid, ..report(number) });
+    }
+    let fold = || totals::fold(&Folder::shared(&folder, false).unwrap()).unwrap();
+    let kept = |files: usize| {
+        let all = runs::read_all(&folder);
+        assert_eq!(all.len(), files);
+        assert_eq!(totals::read(&folder).runs, 101);
+        all[0].devices[0].counters["served"]
+    };
+    fold();
+    assert_eq!(kept(49), 1);
+    served.store(2, Ordering::Relaxed);
+    stash.touch();
+    stash.flush(LONG);
+    assert_eq!(kept(49), 2, "it writes the file again");
+    drop(stash);
+    (100..120).for_each(|number| write_report(&folder, &report(number)));
+    fold();
+    assert_eq!(files(&folder, "vkr").len(), 48);
+    assert_eq!(totals::read(&folder).runs, 121);
+}
+
+#[test]
+fn a_report_that_is_replaced_while_its_lock_is_asked_for_is_not_folded() {
+    in_a_child("a_report_that_is_replaced_while_its_lock_is_asked_for_is_not_folded", &[], || {
+        let root = root();
+        let folder = Folder::shared(root.path(), true).unwrap();
+        let name = RunName::new(1, 1, 1);
+        let before = runs::write_in(&folder, &name, &report(1)).unwrap();
+        let file = folder.names("vkr").unwrap().remove(0);
+        faults::begin(Plan::BlockOnce { op: Op::Lock });
+        let (found, now) = std::thread::scope(|scope| {
+            let asked = scope.spawn(|| totals::of_ended(&folder, &file));
+            await_that("the lock is asked for", faults::has_held);
+            // The file that was opened is free from here on.
+            let new = runs::write_in(&folder, &name, &report(2)).unwrap();
+            drop(before);
+            faults::end();
+            (asked.join().unwrap(), new)
+        });
+        assert_eq!(found, None);
+        drop(now);
+        assert_eq!(totals::of_ended(&folder, &file).unwrap().devices, report(2).devices);
+    });
 }
