@@ -50,6 +50,9 @@ impl Pass {
     }
 }
 
+/// Takes key, payload and the age of the segment of a record; no age: the record is not written yet.
+pub(crate) type Each<'a> = &'a mut dyn FnMut(&Key, &[u8], Option<u64>);
+
 /// Passes over the records of a kind while other processes merge segments.
 const MOST_PASSES: usize = 4;
 
@@ -115,13 +118,13 @@ impl Part {
         self.for_each_in_segments(kind, &never, &mut |key, payload, _| each(key, payload))
     }
 
-    /// [`Part::for_each`] with the age of the segment that has the record, None if the record is not written yet. It
-    /// reads no further record once `interrupted` says true, and then says false.
+    /// [`Part::for_each`] with the ages of segments. It reads no further record once `interrupted` says true, and then
+    /// says false.
     pub(crate) fn for_each_in_segments(
         &self,
         kind: Kind,
         interrupted: &dyn Fn() -> bool,
-        each: &mut dyn FnMut(&Key, &[u8], Option<u64>),
+        each: Each<'_>,
     ) -> bool {
         let mut told = HashSet::new();
         // What another process has merged away meanwhile stands in a file that a refresh finds.
@@ -142,7 +145,7 @@ impl Part {
         kind: Kind,
         interrupted: &dyn Fn() -> bool,
         told: &mut HashSet<u64>,
-        each: &mut dyn FnMut(&Key, &[u8], Option<u64>),
+        each: Each<'_>,
     ) -> Pass {
         let code = kind.position() as u8;
         let mut pass = Pass::Whole;
