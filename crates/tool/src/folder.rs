@@ -123,11 +123,40 @@ fn remove_stale(parent: &Path) {
     }
 }
 
-/// The temporary folder, or /tmp where a search path cannot name that folder or TMPDIR is empty.
+/// A folder that is this user's alone and is never removed. A process that outlives its run goes on naming the run's
+/// folder, as one where the loader looks for layers: nobody else must be able to make it again.
+///
+/// It is in the temporary folder, which Steam's containers share with the host; they do not share XDG_RUNTIME_DIR.
+/// That is taken where somebody else has made a folder of this name.
 fn parent() -> io::Result<PathBuf> {
-    let parent = env::temp_dir();
-    if parent.as_os_str().is_empty() || parent.as_os_str().as_bytes().contains(&b':') {
-        return Ok("/tmp".into());
+    let name = format!("vkstash-{}", rustix::process::geteuid().as_raw());
+    let runtime = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    let runtime = runtime.filter(|path| path.is_absolute() && is_for_search_paths(path));
+    let of_runtime = |error| runtime.map_or(Err(error), |path| private(path.join(&name)));
+    private(temporary()?.join(&name)).or_else(of_runtime)
+}
+
+/// Makes it, if it is missing.
+fn private(path: PathBuf) -> io::Result<PathBuf> {
+    match DirBuilder::new().mode(0o700).create(&path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
     }
-    std::path::absolute(parent)
+    let stat = rustix::fs::fstat(opened(&path)?)?;
+    let is_ours = stat.st_uid == rustix::process::geteuid().as_raw() && stat.st_mode & 0o077 == 0;
+    if is_ours {
+        Ok(path)
+    } else {
+        Err(io::Error::other(format!("{} is not this user's alone", path.display())))
+    }
+}
+
+/// The temporary folder, or /tmp where a search path cannot name that folder or TMPDIR is empty.
+fn temporary() -> io::Result<PathBuf> {
+    let temporary = env::temp_dir();
+    if is_for_search_paths(&temporary) { std::path::absolute(temporary) } else { Ok("/tmp".into()) }
+}
+
+fn is_for_search_paths(path: &Path) -> bool {
+    !path.as_os_str().is_empty() && !path.as_os_str().as_bytes().contains(&b':')
 }

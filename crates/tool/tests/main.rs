@@ -105,7 +105,15 @@ impl Sandbox {
     }
 
     fn nothing_left_in_temp(&self) -> bool {
-        fs::read_dir(self.temp()).unwrap().next().is_none()
+        let empty = |path: PathBuf| fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
+        fs::read_dir(self.temp()).unwrap().all(|entry| entry.unwrap().path() == self.runs())
+            && empty(self.runs())
+            || empty(self.temp())
+    }
+
+    /// The folder below which each run has its own.
+    fn runs(&self) -> PathBuf {
+        self.temp().join(format!("vkstash-{}", rustix::process::geteuid().as_raw()))
     }
 }
 

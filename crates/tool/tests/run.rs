@@ -570,12 +570,12 @@ fn folders_of_killed_runs_are_removed_by_the_next_run() {
     killed.kill().unwrap();
     killed.wait().unwrap();
     drop(lines);
-    let folders = || fs::read_dir(sandbox.temp()).unwrap().count();
+    let folders = || fs::read_dir(sandbox.runs()).unwrap().count();
     assert_eq!(folders(), 2);
     // Folders of others in the same place.
-    let odd = ["vkstash-", "vkstash-run", "vkstash-translator-1"].map(|name| sandbox.temp().join(name));
+    let odd = ["vkstash-", "vkstash-run", "vkstash-translator-1"].map(|name| sandbox.runs().join(name));
     odd.iter().for_each(|path| fs::create_dir(path).unwrap());
-    let link = sandbox.temp().join("vkstash-run-1-2-3");
+    let link = sandbox.runs().join("vkstash-run-1-2-3");
     std::os::unix::fs::symlink(sandbox.home(), &link).unwrap();
     fs::write(sandbox.home().join("precious"), "").unwrap();
     assert!(output(&mut sandbox.run("true")).status.success());
@@ -586,6 +586,33 @@ fn folders_of_killed_runs_are_removed_by_the_next_run() {
     drop(alive.stdin.take());
     alive.wait().unwrap();
     assert!(sandbox.nothing_left_in_temp());
+}
+
+#[test]
+fn nobody_else_can_make_the_folder_of_a_run_again() {
+    let sandbox = Sandbox::new();
+    let runtime = sandbox.path("runtime");
+    fs::create_dir(&runtime).unwrap();
+    let folder = || {
+        let output = output(sandbox.run("printf %s $VKSTASH_REPORT").env("XDG_RUNTIME_DIR", &runtime));
+        (PathBuf::from(text(&output.stdout)), text(&output.stderr).to_owned())
+    };
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
+    let (reports, _) = folder();
+    assert!(reports.starts_with(sandbox.runs()) && !reports.exists(), "{reports:?}");
+    assert_eq!(mode(&sandbox.runs()), 0o700, "what a process that lives on names is out of reach");
+    // One that another user may write to is not used, ...
+    let own = runtime.join(sandbox.runs().file_name().unwrap());
+    fs::set_permissions(sandbox.runs(), fs::Permissions::from_mode(0o770)).unwrap();
+    assert!(folder().0.starts_with(&own));
+    // ... and neither is where a link leads.
+    fs::remove_dir(sandbox.runs()).unwrap();
+    std::os::unix::fs::symlink(sandbox.home(), sandbox.runs()).unwrap();
+    assert!(folder().0.starts_with(&own));
+    assert_eq!(mode(&own), 0o700);
+    fs::set_permissions(&own, fs::Permissions::from_mode(0o707)).unwrap();
+    let (none, told) = folder();
+    assert!(none.as_os_str().is_empty() && told.contains("running without the stash"), "{told}");
 }
 
 /// The state of a process by /proc: R, S, T (stopped), Z.
