@@ -8,21 +8,17 @@ use std::sync::Arc;
 use tar::Entry;
 
 use super::entry::{LongName, Name};
+use super::quarantine::Quarantine;
 use super::sink::{NotWritten, Sink};
-use vkstash_model::check;
+use vkstash_model::check::{self, Travel};
 use vkstash_store::base::util::unix_ms;
 use vkstash_store::format::app_name::AppName;
 use vkstash_store::format::device::DeviceHeader;
-use vkstash_store::format::record::{Key, Kind, UseRecord};
+use vkstash_store::format::record::{CRASH_LIMIT, Key, Kind, UseRecord};
 use vkstash_store::format::refusal::{OpenError, Refusal};
 use vkstash_store::format::same::Same;
 use vkstash_store::part::open::Part;
 use vkstash_store::stash::transfer::{IncomingError, Intake, Place};
-
-/// Bytes of an artifact's payload before the driver's data.
-const ARTIFACT_PREFIX: usize = 8;
-/// Length of the payload of an identifier pair.
-const IDENTITY_BYTES: usize = 32;
 
 /// Why an archive could not be read to its end. Records that were taken before the error stay.
 #[derive(Debug, thiserror::Error)]
@@ -129,14 +125,22 @@ struct Target<'a> {
     taken: Taken,
     /// The newest use of each key. The recipe of a key may come later.
     uses: HashMap<Key, UseRecord>,
+    quarantine: Quarantine,
     /// Artifacts whose data another artifact of their part has, which may come later.
     same: Vec<(DeviceHeader, Key, Same)>,
 }
 
 impl<'a> Target<'a> {
     fn new(root: &'a Path, app: AppName) -> Target<'a> {
-        let (taken, uses) = (Taken::default(), HashMap::new());
-        Target { root, app, sink: None, taken, uses, same: Vec::new() }
+        Target {
+            root,
+            app,
+            sink: None,
+            taken: Taken::default(),
+            uses: HashMap::new(),
+            quarantine: Quarantine::default(),
+            same: Vec::new(),
+        }
     }
 
     /// The part of a device, or the portable part; created if missing.
@@ -174,39 +178,28 @@ impl<'a> Target<'a> {
         let age = name.age.min(now);
         let mut outcome = Ok(());
         let damaged = incoming.for_each(&mut |kind, key, payload| {
-            let wanted = match &of_device {
-                None if kind == Kind::Use => {
-                    match UseRecord::decode(payload) {
-                        Some(found) => self.note(key, found, age, now),
-                        None => self.taken.mismatched += 1,
-                    }
-                    return;
-                }
-                None => check::is_true(kind, key, payload),
-                Some(header) => match kind {
-                    Kind::Same => {
-                        match Same::decode(payload) {
-                            Some(same) => self.same.push(((*header).clone(), *key, same)),
-                            None => self.taken.mismatched += 1,
-                        }
-                        return;
-                    }
-                    Kind::Artifact => payload.len() >= ARTIFACT_PREFIX,
-                    Kind::IdentifierPair => payload.len() == IDENTITY_BYTES,
-                    // Not imported: this machine finds out by itself.
-                    Kind::Verified
-                    | Kind::CrashCount
-                    | Kind::Failed
-                    | Kind::Cost
-                    | Kind::Estimates
-                    | Kind::Found => return,
-                    _ => false,
-                },
-            };
-            if !wanted {
+            let travel = check::travel(kind);
+            if travel == Travel::Stays && of_device.is_some() {
+                return;
+            }
+            if !check::is_sound(of_device.is_some(), kind, key, payload) {
                 self.taken.mismatched += 1;
-            } else if outcome.is_ok() {
-                outcome = self.take_record(&mut part, of_device, kind, key, payload);
+                return;
+            }
+            match (travel, of_device) {
+                (Travel::Use, _) => {
+                    UseRecord::decode(payload).into_iter().for_each(|found| self.note(key, found, age, now));
+                }
+                (Travel::Reference, Some(header)) => {
+                    self.same.extend(Same::decode(payload).map(|same| ((*header).clone(), *key, same)));
+                }
+                (Travel::Quarantine, Some(header)) => {
+                    self.quarantine.note(header, key, age, payload);
+                }
+                _ if outcome.is_ok() => {
+                    outcome = self.take_record(&mut part, of_device, kind, key, payload);
+                }
+                _ => {}
             }
         });
         self.taken.damaged += damaged;
@@ -230,7 +223,19 @@ impl<'a> Target<'a> {
             self.taken.present += 1;
             return Ok(());
         }
+        if let Some(header) = of_device.filter(|_| kind == Kind::Artifact) {
+            self.begin_artifact(part, header, key)?;
+        }
         self.put(part, kind, key, payload)
+    }
+
+    /// An artifact that is known to be quarantined never stands in the stash without that.
+    fn begin_artifact(&mut self, part: &Part, header: &DeviceHeader, key: &Key) -> Result<(), ImportError> {
+        if self.quarantine.takes(header, key) { self.put_quarantine(part, key) } else { Ok(()) }
+    }
+
+    fn put_quarantine(&mut self, part: &Part, key: &Key) -> Result<(), ImportError> {
+        self.put(part, Kind::CrashCount, key, &[CRASH_LIMIT])
     }
 
     /// Keeps the newest use of a key.
@@ -252,6 +257,15 @@ impl<'a> Target<'a> {
         Ok(())
     }
 
+    /// Quarantines the artifacts whose counts of crashes came after them.
+    fn take_quarantine(&mut self) -> Result<(), ImportError> {
+        for (header, key) in self.quarantine.late() {
+            let part = self.part(Some(&header))?;
+            self.put_quarantine(&part, &key)?;
+        }
+        Ok(())
+    }
+
     /// Takes the artifacts whose data another one has, now that all of those are here.
     fn take_same(&mut self) -> Result<(), ImportError> {
         let mut payload = Vec::new();
@@ -260,6 +274,8 @@ impl<'a> Target<'a> {
             if part.contains(Kind::Artifact, &key) {
                 self.taken.present += 1;
             } else if part.read(Kind::Artifact, &same.target, &mut payload) && same.complete(&mut payload) {
+                self.quarantine.note_same(&header, &key, &same.target);
+                self.begin_artifact(&part, &header, &key)?;
                 self.put(&part, Kind::Artifact, &key, &payload)?;
             } else {
                 self.taken.mismatched += 1;
@@ -286,6 +302,7 @@ impl<'a> Target<'a> {
             }
         }
         self.take_same()?;
+        self.take_quarantine()?;
         self.sink.as_mut().map_or(Ok(()), Sink::settle)?;
         imported.of(&self.app).add(self.taken);
         Ok(())

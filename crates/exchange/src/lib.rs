@@ -7,12 +7,14 @@
 //!   they go
 //! - [`foz`] recipes from and to the archives of Fossilize
 //! - `entry` names of files in an archive
+//! - `quarantine` what an archive says of artifacts that processes died of
 //! - `sink` records on their way into a stash
 
 mod entry;
 pub mod export;
 pub mod foz;
 pub mod import;
+mod quarantine;
 mod sink;
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ use crate::home::{Home, Working};
 use crate::manifest::{Content, LARGEST_SEGMENT, SMALLEST_SEGMENT, Segment};
 use crate::names::{self, Digest};
 use crate::progress::{Progress, Rate};
-use crate::segment::{self, MOST_RAW};
+use crate::segment::{self, MOST_RAW, Unknown};
 
 /// The most objects that are taken at once, the most bytes of them, and the most bytes of their records when
 /// decompressed. Each application gets its share.
@@ -272,8 +272,9 @@ impl Build<'_> {
         let folder = self.working.path().to_owned();
         let (at, name) = (folder.clone(), file.clone());
         // Elsewhere, so that a signal or the end of the time are noticed.
-        let verified =
-            tokio::task::spawn_blocking(move || segment::verify(&at, &name, None, segment::MOST_RAW));
+        let verified = tokio::task::spawn_blocking(move || {
+            segment::verify(&at, &name, None, segment::MOST_RAW, Unknown::Refused)
+        });
         match verified.await.map_err(io::Error::other)? {
             Ok(verified) if verified.raw_bytes > left.raw_bytes => {
                 self.has_more = true;

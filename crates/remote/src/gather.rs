@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
 
+use vkstash_model::check::{self, Travel};
 use vkstash_store::format::app_name::AppName;
 use vkstash_store::format::device::DeviceHeader;
-use vkstash_store::format::record::{CRASH_LIMIT, FORGOTTEN, Key, Kind};
+use vkstash_store::format::record::{FORGOTTEN, Key, Kind};
 use vkstash_store::format::same::Same;
 use vkstash_store::part::open::Part;
 use vkstash_store::stash::open::Stash;
@@ -32,11 +33,6 @@ const WAIT: Duration = Duration::from_secs(60);
 
 /// Records that need not be published again.
 pub(crate) type Known = HashSet<(Kind, Key)>;
-
-/// What stands in segments that travel; what else a part has, each machine finds out by itself.
-const PORTABLE: [Kind; 5] =
-    [Kind::DeviceConfiguration, Kind::Module, Kind::Layout, Kind::RenderPass, Kind::Recipe];
-const OF_DEVICES: [Kind; 3] = [Kind::Artifact, Kind::IdentifierPair, Kind::Cost];
 
 /// A segment to publish.
 pub(crate) struct New {
@@ -107,9 +103,9 @@ pub(crate) fn gather(
 }
 
 impl Request<'_> {
-    /// The kinds of records that travel.
-    fn kinds(&self) -> &'static [Kind] {
-        if self.device.is_some() { &OF_DEVICES } else { &PORTABLE }
+    /// Whether records of that kind stand in the segments.
+    fn has(&self, kind: Kind) -> bool {
+        check::travel(kind) == if self.device.is_some() { Travel::Trusted } else { Travel::Named }
     }
 
     /// The part of a stash.
@@ -124,19 +120,14 @@ impl Request<'_> {
 /// Adds what a stash has.
 fn add_stash(stash: &Arc<Stash>, request: &Request<'_>, sink: &mut Sink) -> io::Result<()> {
     let part = request.part_of(stash)?;
-    let mut bad = HashSet::new();
-    if request.device.is_some() {
-        part.for_each(Kind::CrashCount, &mut |key, payload| {
-            if payload.first().is_some_and(|count| *count >= CRASH_LIMIT) {
-                bad.insert(*key);
-            }
-        });
-    }
-    let is_new = |kind: Kind, key: &Key| !request.known.contains(&(kind, *key)) && !bad.contains(key);
-    for kind in request.kinds() {
-        part.for_each(*kind, &mut |key, payload| {
-            if is_new(*kind, key) {
-                sink.put(*kind, key, payload);
+    let is_new = |kind: Kind, key: &Key| {
+        let is_bad = kind == Kind::Artifact && part.is_quarantined(key);
+        !request.known.contains(&(kind, *key)) && !is_bad
+    };
+    for kind in Kind::ALL.into_iter().filter(|kind| request.has(*kind)) {
+        part.for_each(kind, &mut |key, payload| {
+            if is_new(kind, key) {
+                sink.put(kind, key, payload);
             }
         });
     }
@@ -196,9 +187,8 @@ fn check_replaced(
     written: &HashSet<(Kind, Key)>,
     dangling: &HashSet<Key>,
 ) -> io::Result<()> {
-    let travels = |key: &&(Kind, Key)| {
-        request.kinds().contains(&key.0) && (key.0 != Kind::Artifact || !dangling.contains(&key.1))
-    };
+    let travels =
+        |key: &&(Kind, Key)| request.has(key.0) && (key.0 != Kind::Artifact || !dangling.contains(&key.1));
     for (digest, path) in request.replaced {
         let (folder, name) = (path.parent().unwrap_or(path), path.file_name().unwrap_or_default());
         let keys = keys_of(folder, &name.to_string_lossy(), request.device)?;
@@ -235,16 +225,24 @@ fn add(path: &Path, request: &Request<'_>, sink: &mut Sink) -> io::Result<Vec<(K
     let segment = Strict::open(folder, &name.to_string_lossy(), request.device).map_err(io::Error::other)?;
     let mut references = Vec::new();
     let read = segment.for_each(&mut |kind, key, payload| {
-        if kind == Kind::Same {
-            references.extend(Same::decode(payload).map(|same| (*key, same)));
-        } else if request.kinds().contains(&kind) && !request.known.contains(&(kind, *key)) {
-            sink.put(kind, key, payload);
+        match kind {
+            Some(Kind::Same) => references.extend(Same::decode(payload).map(|same| (*key, same))),
+            Some(kind) if request.has(kind) && !request.known.contains(&(kind, *key)) => {
+                sink.put(kind, key, payload);
+            }
+            _ => {}
         }
         true
     });
     read.map_err(io::Error::other)?;
     references.retain(|(key, _)| !request.known.contains(&(Kind::Artifact, *key)));
     Ok(references)
+}
+
+/// Whether a segment can be replaced: this program knows the kinds of all its records.
+pub(crate) fn is_known(path: &Path, device: Option<&DeviceHeader>) -> bool {
+    let (folder, name) = (path.parent().unwrap_or(path), path.file_name().unwrap_or_default());
+    Strict::open(folder, &name.to_string_lossy(), device).is_ok_and(|segment| segment.is_known())
 }
 
 /// The keys of a segment.

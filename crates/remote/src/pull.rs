@@ -22,7 +22,7 @@ use crate::manifest::{self, Content, Manifest, ManifestError, Segment};
 use crate::names::{self, Digest, Target};
 use crate::progress::{Progress, Rate};
 use crate::revocations::{self, Revocations};
-use crate::segment::{self, SegmentError};
+use crate::segment::{self, SegmentError, Unknown};
 use crate::trust::Trust;
 
 /// Requests at once.
@@ -681,7 +681,7 @@ fn verified(
         Ok(error) => Err(error),
         Err(verdict) => Ok(verdict),
     };
-    let verified = segment::verify(folder, name, device, u64::MAX).map_err(unread)?;
+    let verified = segment::verify(folder, name, device, u64::MAX, Unknown::Taken).map_err(unread)?;
     let synced = std::fs::File::open(folder.join(name)).and_then(|file| file.sync_data());
     synced.map(|()| verified.records).map_err(Err)
 }

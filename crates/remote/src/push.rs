@@ -505,23 +505,20 @@ impl Push<'_> {
             let path = part.join(names::file(segment.age, &segment.sha256));
             path.metadata().is_ok_and(|found| found.len() == segment.bytes).then_some(path)
         };
-        let here: Option<Vec<PathBuf>> = named.iter().map(|segment| in_base(segment)).collect();
-        let merges = self.request.compact || named.len() >= MANY;
+        let are_here = named.iter().all(|segment| in_base(segment).is_some());
+        let merges = (self.request.compact || named.len() >= MANY) && named.len() > 1 && are_here;
         let (mut known, mut replaced) = (Known::new(), Vec::new());
-        match here {
-            Some(files) if merges && named.len() > 1 => {
-                replaced = named.iter().map(|segment| segment.sha256).zip(files).collect();
-            }
-            _ => {
-                let lists = self.home.pushed(&app.folder, &target);
-                for segment in &named {
-                    if let Some(path) = in_base(segment) {
-                        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-                        known.extend(gather::keys_of(&part, &name, device.as_ref()).unwrap_or_default());
-                    } else {
-                        known.extend(listed(&lists.join(segment.sha256.to_string())));
-                    }
+        let lists = self.home.pushed(&app.folder, &target);
+        for segment in &named {
+            match in_base(segment) {
+                Some(path) if merges && gather::is_known(&path, device.as_ref()) => {
+                    replaced.push((segment.sha256, path));
                 }
+                Some(path) => {
+                    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                    known.extend(gather::keys_of(&part, &name, device.as_ref()).unwrap_or_default());
+                }
+                None => known.extend(listed(&lists.join(segment.sha256.to_string()))),
             }
         }
         let folder = self.home.working("push-")?;

@@ -2,16 +2,10 @@
 
 use std::path::Path;
 
-use vkstash_model::check;
+use vkstash_model::check::{self, Travel};
 use vkstash_store::format::device::DeviceHeader;
-use vkstash_store::format::record::{Kind, UseRecord};
-use vkstash_store::format::same::Same;
+use vkstash_store::format::record::Kind;
 use vkstash_store::stash::strict::{Strict, StrictError};
-
-/// Bytes of an artifact's payload before the driver's data.
-const ARTIFACT_PREFIX: usize = 8;
-/// The forms of a driver's data.
-const FORMS: [u8; 2] = [1, 2];
 
 /// The most bytes that the records of a segment from an inbox may have when decompressed: no machine offers more at
 /// once (`gather.rs`), and what nobody has signed must not cost its reader much more than its sender.
@@ -50,12 +44,22 @@ pub struct Verified {
     pub raw_bytes: u64,
 }
 
+/// What becomes of a segment with records of a kind that this version does not know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unknown {
+    /// It is taken: a trusted signer answers for it.
+    Taken,
+    /// It is refused.
+    Refused,
+}
+
 /// Reads every record of a file, which may have `most` bytes when decompressed.
 pub fn verify(
     folder: &Path,
     file: &str,
     device: Option<&DeviceHeader>,
     most: u64,
+    unknown: Unknown,
 ) -> Result<Verified, SegmentError> {
     let segment = Strict::open(folder, file, device)?;
     let verified = Verified { records: segment.records(), raw_bytes: segment.raw_bytes() };
@@ -64,18 +68,15 @@ pub fn verify(
     }
     let mut wrong = None;
     segment.for_each(&mut |kind, key, payload| {
-        let is_good = match (device, kind) {
-            (None, Kind::Use) => UseRecord::decode(payload).is_some(),
-            (None, kind) => check::is_true(kind, key, payload),
-            (Some(_), Kind::Artifact) => payload.len() >= ARTIFACT_PREFIX && FORMS.contains(&payload[4]),
-            (Some(_), Kind::IdentifierPair) => payload.len() == 32,
-            (Some(_), Kind::Same) => Same::decode(payload).is_some(),
-            (Some(_), Kind::Cost) => payload.len() == 4,
-            // What this machine finds out by itself, and what a list of revocations says.
-            (Some(_), _) => false,
+        let is_good = match kind {
+            // What processes died of stands in a list of revocations.
+            Some(kind) if check::travel(kind) == Travel::Quarantine => false,
+            Some(kind) => check::is_sound(device.is_some(), kind, key, payload),
+            // No program of this version uses it, but one of a later version may.
+            None => unknown == Unknown::Taken,
         };
         if !is_good {
-            wrong = Some(kind.name());
+            wrong = Some(kind.map_or("unknown", Kind::name));
         }
         is_good
     })?;

@@ -5,12 +5,16 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use vkstash_model::check;
+use vkstash_model::payload::{self, ShaderBinaries};
 use vkstash_remote::key::Signer;
 use vkstash_remote::manifest::{Content, Manifest, Segment};
 use vkstash_remote::names::{Digest, Target};
 use vkstash_remote::pull::{Failure, Pulled};
+use vkstash_remote::push;
+use vkstash_remote::segment::{Unknown, verify};
 use vkstash_remote::trust::Trust;
-use vkstash_store::format::record::Kind;
+use vkstash_store::format::record::{CRASH_LIMIT, Kind};
 use vkstash_store::stash::open::Stash;
 
 use crate::support::*;
@@ -146,7 +150,6 @@ fn segments_whose_content_is_hostile_are_refused_although_their_digest_is_right(
         ("portable as artifacts", module([5; 32]), Content::Artifacts, "part"),
         ("another device", other_device, Content::Artifacts, "driver version"),
         ("too short an artifact", device(Kind::Artifact, vec![1; 5]), Content::Artifacts, "(artifact)"),
-        ("an unknown form", device(Kind::Artifact, vec![9; 50]), Content::Artifacts, "(artifact)"),
         ("crash counts", device(Kind::CrashCount, vec![9]), Content::Artifacts, "crash"),
         ("a verdict", device(Kind::Verified, vec![]), Content::Artifacts, "verified"),
         ("a torn file", torn, Content::Artifacts, "not sealed"),
@@ -160,6 +163,103 @@ fn segments_whose_content_is_hostile_are_refused_although_their_digest_is_right(
         let part = format!("{}.part", Digest::of(&bytes));
         assert!(!scene.other.dir.join("remote/tmp").join(part).exists(), "{what}");
     }
+}
+
+/// The file is that of crates/store/src/tests/golden.rs.
+#[test]
+fn records_of_a_later_version_cost_nothing_where_a_trusted_signer_answers_for_them() {
+    let scene = Scene::new();
+    let later = include_bytes!("../../store/tests/golden/later-v2.vks");
+    scene.publish(later, Content::Artifacts);
+    let pulled = scene.other.pull(&scene.world, NOW + 2);
+    assert_eq!((pulled.updated, pulled.failures.len()), (1, 0), "{}", scene.other.lines.all());
+    assert_eq!(scene.other.served(0..9), [0, 1, 2, 3], "the other segments serve");
+    let folder = scratch();
+    fs::write(folder.path().join("x.vks"), later).unwrap();
+    let verify = |unknown| verify(folder.path(), "x.vks", Some(&header()), u64::MAX, unknown);
+    assert_eq!(verify(Unknown::Taken).unwrap().records, 3);
+    assert!(verify(Unknown::Refused).unwrap_err().to_string().contains("(unknown)"));
+
+    // Who does not know all records of a segment does not replace it.
+    let publisher = scene.world.machine("publisher");
+    publisher.pull(&scene.world, NOW + 3);
+    let request = push::Request { compact: true, ..push_request(&publisher, NOW + 4) };
+    let (bucket, trust) = (scene.world.bucket(), scene.world.trust());
+    let progress = publisher.lines.clone();
+    wait(push::push(&bucket, &publisher.home, &trust, &scene.world.signer, &request, progress)).unwrap();
+    let named = scene.manifest().segments;
+    assert!(named.iter().any(|segment| segment.sha256 == Digest::of(later)), "{named:?}");
+}
+
+/// What a program records is what others take: every kind, and every form of an artifact.
+#[test]
+fn whatever_a_machine_publishes_others_take() {
+    let world = World::new();
+    let publisher = world.machine("publisher");
+    fill(&publisher.stash(), "game", 0..2);
+    let stash = Stash::open_patiently(&publisher.stash(), &app("game")).unwrap();
+    let device = stash.device(&header()).unwrap();
+    let cost = Duration::from_millis(3);
+    let made_by = ShaderBinaries { uuid: [7; 16], version: 3 };
+    let data = noise(5, 900);
+    let forms = [
+        payload::shaders_payload(cost, 0, &made_by, &[&data, &data]).unwrap(),
+        payload::binaries_payload(cost, [(&data[..32], &data[..])].into_iter()).unwrap(),
+    ];
+    for (number, form) in (10..).zip(&forms) {
+        assert!(device.put(Kind::Artifact, &key(number), form.as_slice().into()));
+    }
+    for kind in Kind::ALL.into_iter().filter(|kind| check::travel(*kind).is_of_a_device()) {
+        let payload = match kind {
+            // They are above, and follow from those.
+            Kind::Artifact | Kind::Same => continue,
+            Kind::IdentifierPair => vec![1; 32],
+            Kind::CrashCount => vec![1],
+            Kind::Estimates => vec![0; 40],
+            _ => vec![4, 0, 0, 0],
+        };
+        assert!(device.put(kind, &key(20), payload.into()));
+    }
+    drop((device, stash));
+    publisher.push(&world, &world.bucket(), NOW).unwrap();
+    let other = world.machine("other");
+    let pulled = other.pull(&world, NOW + 1);
+    assert_eq!((pulled.updated, pulled.failures.len()), (1, 0), "{}", other.lines.all());
+    let run = vkstash_store::reports::runs::RunName::of_this_process();
+    let long = Some(Duration::from_secs(600));
+    let own = scratch();
+    let stash =
+        Stash::open_in_run(own.path(), vec![other.home.base()], &app("game"), run, long, long).unwrap();
+    let part = stash.device(&header()).unwrap();
+    let mut read = Vec::new();
+    for (number, form) in (10..).zip(&forms) {
+        assert!(part.read(Kind::Artifact, &key(number), &mut read) && read == *form);
+    }
+}
+
+/// Programs died of the data, whatever its keys are.
+#[test]
+fn data_of_a_quarantined_artifact_is_not_published_under_another_key() {
+    let world = World::new();
+    let publisher = world.machine("publisher");
+    fill(&publisher.stash(), "game", 1..2);
+    let one_run = |records: &[(Kind, u64, Vec<u8>)]| {
+        let stash = Stash::open_patiently(&publisher.stash(), &app("game")).unwrap();
+        let device = stash.device(&header()).unwrap();
+        for (kind, number, payload) in records {
+            assert!(device.put(*kind, &key(*number), payload.as_slice().into()));
+        }
+        device.len(Kind::Same)
+    };
+    one_run(&[(Kind::Artifact, 0, artifact(0)), (Kind::Artifact, 5, artifact(0))]);
+    assert_eq!(one_run(&[(Kind::CrashCount, 0, vec![CRASH_LIMIT])]), 1);
+    publisher.push(&world, &world.bucket(), NOW).unwrap();
+    let other = world.machine("other");
+    other.pull(&world, NOW + 1);
+    assert_eq!(other.served(0..5), [1]);
+    let bases = files(&other.home.base());
+    let data = &artifact(0)[8..];
+    assert!(!bases.values().any(|bytes| bytes.windows(data.len()).any(|found| found == data)));
 }
 
 #[test]
@@ -446,7 +546,7 @@ fn a_segment_that_is_much_longer_than_its_file_is_refused_where_that_is_asked_fo
     });
     assert!(bytes.len() < 100_000);
     fs::write(folder.path().join("x.vks"), bytes).unwrap();
-    let verify = |most| vkstash_remote::segment::verify(folder.path(), "x.vks", None, most);
+    let verify = |most| verify(folder.path(), "x.vks", None, most, Unknown::Refused);
     assert_eq!(verify(2 << 20).unwrap().records, 1);
     assert!(verify(1 << 20).unwrap_err().to_string().contains("when decompressed"));
 }

@@ -3,7 +3,7 @@
 use std::os::unix::ffi::OsStrExt as _;
 
 use vkstash_store::format::app_name::AppName;
-use vkstash_store::format::record::Kind;
+use vkstash_store::format::record::{CRASH_LIMIT, Kind};
 use vkstash_store::reports::runs::RunName;
 use vkstash_store::stash::open::Stash;
 
@@ -73,6 +73,19 @@ fn a_base_has_what_was_recorded_and_everybody_may_read_it() {
     assert_eq!(segments, 1, "two runs in one file");
     let names = || fs::read_dir(sandbox.path("")).unwrap().map(|entry| entry.unwrap().file_name());
     assert!(!names().any(|name| name.to_string_lossy().starts_with(".vkstash")), "nothing is left over");
+}
+
+#[test]
+fn a_base_does_not_serve_what_was_quarantined_where_it_was_built() {
+    let sandbox = Sandbox::new();
+    let (from, base) = (sandbox.path("from"), sandbox.path("base"));
+    fill(&from, "game");
+    let stash = Stash::open_patiently(&from, &app("game")).unwrap();
+    assert!(stash.device(&header()).unwrap().put(Kind::CrashCount, &[3; 32], Box::new([CRASH_LIMIT])));
+    drop(stash);
+    let told = build(&sandbox, &from, &base, &[]);
+    assert!(told.status.success(), "{told:?}");
+    assert_eq!(artifacts(&sandbox, &base, "game").len(), 11 - 1);
 }
 
 #[test]

@@ -23,7 +23,7 @@ use vkstash_model::check;
 use vkstash_model::identifier::module_identity;
 use vkstash_model::key::{self, digest};
 use vkstash_store::format::app_name::AppName;
-use vkstash_store::format::record::{Key, Kind, UseRecord};
+use vkstash_store::format::record::{Key, Kind, UseRecord, WORKERS};
 use vkstash_store::format::refusal::Refusal;
 use vkstash_store::part::open::Part;
 use vkstash_store::stash::inspect::list_applications;
@@ -135,9 +135,9 @@ fn only(imported: Imported) -> Taken {
     imported.applications.into_values().next().unwrap()
 }
 
-/// Records of device parts that are not imported.
+/// Records of device parts that are not imported. Of crash counts the one here says nothing of an artifact.
 fn is_found_out_again(kind: Kind) -> bool {
-    matches!(kind, Kind::Verified | Kind::CrashCount | Kind::Cost | Kind::Estimates | Kind::Found)
+    matches!(kind, Kind::Verified | Kind::CrashCount | Kind::Estimates | Kind::Found)
 }
 
 /// All records without those that are not imported, and without the parts of uses that depend on the time.
@@ -229,6 +229,40 @@ fn artifacts_that_are_stored_once_come_in_whole_whatever_the_order_of_their_file
     drop(stash);
     let taken = only(import(to.path(), &*archive(from.path(), &[&device_folder()]), true).unwrap());
     assert_eq!(taken, Taken { present: 1, mismatched: 4, ..Taken::default() });
+}
+
+#[test]
+fn quarantine_comes_with_the_artifacts_that_it_is_about() {
+    let from = root();
+    let one_run = |records: &[(Kind, u8, Vec<u8>)]| {
+        let stash = Stash::open_patiently(from.path(), &app()).unwrap();
+        let device = stash.device(&header()).unwrap();
+        let key = |number| if number == 0 { WORKERS } else { [number; 32] };
+        records.iter().for_each(|(kind, of, payload)| put(&device, *kind, &(key(*of), payload.clone())));
+    };
+    let made = |number: u8| (Kind::Artifact, number, artifact(number));
+    let died = |number: u8, times: u8| (Kind::CrashCount, number, vec![times]);
+    // The data of 4 is that of 1, which is quarantined. 6 has no artifact.
+    let same = (Kind::Artifact, 4, artifact(1));
+    one_run(&[made(1), made(2), made(3), same, made(5), died(3, 2)]);
+    one_run(&[died(1, 2), died(2, 1), died(5, 2), died(6, 2), died(0, 2)]);
+    // Released.
+    one_run(&[died(3, 0)]);
+    let newest_first = archive(from.path(), &[&device_folder()]);
+    let mut reversed = files(&newest_first);
+    reversed.reverse();
+    for bytes in [newest_first, packed(&reversed, EntryType::Regular)] {
+        let to = root();
+        let stash = Stash::open_patiently(to.path(), &app()).unwrap();
+        put(&stash.device(&header()).unwrap(), Kind::Artifact, &([5; 32], artifact(9)));
+        drop(stash);
+        let taken = only(import(to.path(), &*bytes, true).unwrap());
+        assert_eq!(taken.records, [(Kind::Artifact, 4), (Kind::CrashCount, 2)].into());
+        let stash = Stash::open_patiently(to.path(), &app()).unwrap();
+        let device = stash.device(&header()).unwrap();
+        assert_eq!([1, 2, 3, 4, 5, 6].map(|of| device.crash_count(&[of; 32])), [2, 0, 0, 2, 0, 0]);
+        assert_eq!(device.crash_count(&WORKERS), 0, "what workers died of is this machine's");
+    }
 }
 
 #[test]

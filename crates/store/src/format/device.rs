@@ -10,7 +10,7 @@ use crate::format::bytes::{Reader, put_u32};
 pub const DEVICE_HEADER_BYTES: usize = 72;
 
 /// Everything that must be equal before a driver gets an artifact.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct DeviceHeader {
     /// VkPhysicalDeviceProperties::vendorID.
     pub vendor_id: u32,

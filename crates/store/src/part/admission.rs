@@ -152,7 +152,7 @@ impl Part {
     /// Whether [`CRASH_LIMIT`] processes died while a driver looked at the artifact of this key: no driver gets it any
     /// more. If it is a reference, the crash count of its target counts too, unless the driver has taken the data under
     /// this key.
-    fn is_quarantined(&self, key: &Key) -> bool {
+    pub fn is_quarantined(&self, key: &Key) -> bool {
         if !self.has_any(Kind::CrashCount) {
             return false;
         }

@@ -40,9 +40,6 @@ pub enum StrictError {
     /// A payload is not what its checksum says, or cannot be decompressed.
     #[error("a record is damaged")]
     Damaged,
-    /// A record of a kind that this program does not know.
-    #[error("a record is of a kind that this version of vkstash does not know")]
-    Unknown,
 }
 
 impl From<Refusal> for StrictError {
@@ -125,11 +122,15 @@ impl Strict {
         self.entries.len()
     }
 
-    /// Calls `each` with every record, in the order of the file, until it says false.
-    pub fn for_each(&self, each: &mut dyn FnMut(Kind, &Key, &[u8]) -> bool) -> Result<(), StrictError> {
+    /// Calls `each` with every record, in the order of the file, until it says false. No kind: it is one that this
+    /// program does not know.
+    pub fn for_each(
+        &self,
+        each: &mut dyn FnMut(Option<Kind>, &Key, &[u8]) -> bool,
+    ) -> Result<(), StrictError> {
         let mut buffer = Vec::new();
         for entry in &self.entries {
-            let kind = Kind::from_number(entry.kind).ok_or(StrictError::Unknown)?;
+            let kind = Kind::from_number(entry.kind);
             match Location::new(&self.segment, entry).read(&entry.key, &mut buffer) {
                 Read::Good => {}
                 // A disk that cannot read counts as damage elsewhere.
@@ -143,6 +144,11 @@ impl Strict {
             }
         }
         Ok(())
+    }
+
+    /// Whether this program knows the kinds of all records.
+    pub fn is_known(&self) -> bool {
+        self.entries.iter().all(|entry| Kind::from_number(entry.kind).is_some())
     }
 
     /// Calls `each` with kind and key of every record of a known kind, without reading payloads.

@@ -23,7 +23,19 @@ fn segment(identity: PartIdentity, kind: Kind) -> Vec<u8> {
 
 /// A segment with a seal, which files of the first versions of vkstash lack.
 fn sealed() -> Vec<u8> {
-    let mut bytes = segment(PartIdentity::Portable, Kind::Recipe);
+    with_seal(segment(PartIdentity::Portable, Kind::Recipe))
+}
+
+/// What a later version may write: an artifact of another form, and a record of another kind.
+fn later() -> Vec<u8> {
+    let form = [&[1, 0, 0, 0, 99, 0, 0, 0][..], &[7; 200]].concat();
+    let kind = Kind::Artifact as u8;
+    let records = [(kind, key(0), artifact(0)), (kind, key(1), form), (200, key(2), vec![7; 100])];
+    with_seal(segment_of_numbers(PartIdentity::Device(header()), records.into_iter()))
+}
+
+/// Seals a segment of three records.
+fn with_seal(mut bytes: Vec<u8>) -> Vec<u8> {
     let seal = Seal { bytes: bytes.len() as u64, records: 3 }.encode();
     let at = Seal::OFFSET as usize;
     bytes[at..at + seal.len()].copy_from_slice(&seal);
@@ -104,6 +116,11 @@ fn timeline() -> Vec<u8> {
 }
 
 fn segment_of(identity: PartIdentity, given: impl Iterator<Item = (Kind, Key, Vec<u8>)>) -> Vec<u8> {
+    segment_of_numbers(identity, given.map(|(kind, key, payload)| (kind as u8, key, payload)))
+}
+
+/// Kinds by their numbers in files.
+fn segment_of_numbers(identity: PartIdentity, given: impl Iterator<Item = (u8, Key, Vec<u8>)>) -> Vec<u8> {
     let header = FileHeader {
         version: VERSION,
         identity,
@@ -115,7 +132,7 @@ fn segment_of(identity: PartIdentity, given: impl Iterator<Item = (Kind, Key, Ve
     let tag = header.identity.tag();
     let rows: Vec<_> = given
         .map(|(kind, key, payload)| {
-            Row::of(&encode_record(&mut records, base, tag, kind as u8, &key, Stored::plain(&payload)))
+            Row::of(&encode_record(&mut records, base, tag, kind, &key, Stored::plain(&payload)))
         })
         .collect();
     let mut bytes = header.encode().to_vec();
@@ -157,10 +174,11 @@ fn report() -> RunReport {
     }
 }
 
-fn all() -> [(&'static str, Vec<u8>); 10] {
+fn all() -> [(&'static str, Vec<u8>); 11] {
     [
         ("portable-v2.vks", segment(PartIdentity::Portable, Kind::Recipe)),
         ("sealed-v2.vks", sealed()),
+        ("later-v2.vks", later()),
         ("device-v2.vks", segment(PartIdentity::Device(header()), Kind::Artifact)),
         ("same-v2.vks", same()),
         ("cost-v2.vks", costs()),
