@@ -64,6 +64,9 @@ impl From<OpenError> for StrictError {
     }
 }
 
+/// Takes kind, key and payload of a record; false: no further one is wanted.
+pub type EachRecord<'a> = &'a mut dyn FnMut(Option<Kind>, &Key, &[u8]) -> bool;
+
 /// A segment that is complete.
 pub struct Strict {
     segment: Arc<Segment>,
@@ -124,10 +127,7 @@ impl Strict {
 
     /// Calls `each` with every record, in the order of the file, until it says false. No kind: it is one that this
     /// program does not know.
-    pub fn for_each(
-        &self,
-        each: &mut dyn FnMut(Option<Kind>, &Key, &[u8]) -> bool,
-    ) -> Result<(), StrictError> {
+    pub fn for_each(&self, each: EachRecord<'_>) -> Result<(), StrictError> {
         let mut buffer = Vec::new();
         for entry in &self.entries {
             let kind = Kind::from_number(entry.kind);
