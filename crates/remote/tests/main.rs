@@ -10,6 +10,7 @@ mod garage;
 mod header;
 mod hostile;
 mod inbox;
+mod pairs;
 mod program;
 #[path = "../../../layer-tests/src/skip.rs"]
 mod skip;
