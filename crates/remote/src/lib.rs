@@ -7,6 +7,7 @@
 //! - [`build`] from the inbox into a stash; [`push`] from a stash into a store; [`clean`] what nothing in a store names
 //! - `machine` what is known before a program runs
 //! - [`pull`] from a store into a base; `gather` new segments of what a stash has
+//! - [`accepted`] what was accepted before, and whether it still counts
 //! - [`home`] what this machine has of a store; [`fetch`] downloads; [`segment`] whether a segment is what it should be
 //! - [`replace`] an object that others may write too; `lease` one publisher at a time; `announce` segments that stay
 //! - [`bucket`] an object store; [`trust`] pinned signers; [`key`] keys that sign
@@ -14,6 +15,7 @@
 //!   goes
 //! - [`names`] names of objects; `start` how this process was started; `signals` how it is ended
 
+pub mod accepted;
 mod announce;
 pub mod bucket;
 pub mod build;
