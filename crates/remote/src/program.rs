@@ -14,6 +14,7 @@ use vkstash_model::variables;
 
 use vkstash_store::base::text::is_printable;
 use vkstash_store::format::device::DeviceHeader;
+use vkstash_store::settings::places;
 use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 
 use crate::accepted::{self, Settled};
@@ -21,6 +22,7 @@ use crate::bucket::{self, Bucket};
 use crate::build;
 use crate::clean;
 use crate::home::Home;
+use crate::in_use;
 use crate::key::{self, Signer};
 use crate::machine::{self, Program};
 use crate::names::{self, Digest};
@@ -285,6 +287,7 @@ impl From<build::BuildError> for End {
 /// Runs the program.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     signals::install();
+    places::use_files(variables::configs());
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
         Err(text) => {
@@ -340,6 +343,12 @@ fn pull(args: &PullArgs) -> Result<Option<Failure>, End> {
     let is_said = pulled.updated == 0 && !pulled.failures.is_empty();
     if !args.store.waits.quiet && !is_said {
         eprint_line(&summary(&pulled));
+    }
+    // Who asks for the path, or pulls for one command, names the base himself.
+    let is_for_all = !args.print_base && args.command.is_empty();
+    if !args.store.waits.quiet && is_for_all {
+        let obstacle = in_use::obstacle(&home.base(), &root(&args.store)?, args.store.dir.as_deref());
+        obstacle.iter().for_each(|line| eprint_line(line));
     }
     Ok(pulled.failures.into_iter().max())
 }

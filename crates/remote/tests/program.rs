@@ -130,6 +130,38 @@ fn the_program_says_what_it_did_and_ends_with_a_status_that_tells_more() {
 }
 
 #[test]
+fn a_pull_says_what_to_type_until_programs_use_the_base() {
+    let scene = Scene::new();
+    let home = scene.world.folder.path().join("home");
+    let config = home.join("config.toml");
+    fs::create_dir(&home).unwrap();
+    let pull = |arguments: &[&str], variables: &[(&str, &Path)]| {
+        let mut pull = scene.pull();
+        pull.args(arguments).env("HOME", &home).env("XDG_CONFIG_DIRS", &home).env("VKSTASH_CONFIG", &config);
+        let pulled = pull.envs(variables.iter().copied()).output().unwrap();
+        is(&pulled, 0, "");
+        let said = String::from_utf8_lossy(&pulled.stderr).into_owned();
+        said.lines().last().unwrap_or_default().to_owned()
+    };
+    let (stash, base) = (scene.world.folder.path().join("empty"), scene.base());
+    let types = format!("for that type: vkstash base add --dir {} {}", stash.display(), base.display());
+    for _ in 0..2 {
+        let last = pull(&[], &[]);
+        assert!(last.ends_with(&types), "{last}");
+    }
+    // Whoever pulls for one command, or asks for the path, names the base himself.
+    for arguments in [&["--print-base"][..], &["--quiet"], &["--", "true"]] {
+        assert!(!pull(arguments, &[]).contains("vkstash base add"), "{arguments:?}");
+    }
+    assert!(pull(&[], &[("VKSTASH_BASE", &base)]).ends_with("nothing new"));
+    fs::write(&config, format!("bases = ['{}']\n", base.display())).unwrap();
+    assert!(pull(&[], &[]).ends_with("nothing new"));
+    fs::set_permissions(&base, fs::Permissions::from_mode(0o777)).unwrap();
+    let last = pull(&[], &[]);
+    assert!(last.contains("programs do not use this base: "), "{last}");
+}
+
+#[test]
 fn what_cannot_be_printed_is_an_error_and_one_line_says_so() {
     let scene = Scene::new();
     let full = || fs::File::options().write(true).open("/dev/full").unwrap();
