@@ -7,18 +7,21 @@
 //! state/<application>/<target>.etag     what the store called it
 //! state/<application>/revocations       the accepted list
 //! tmp/                                  parts of downloads
-//! old/<application>/                    what was replaced last, for programs that have it open
+//! old/<application>/                    what was replaced or put aside last, for programs that have it open
 //! pushed/<application>/<target>/<sha256> keys that this machine has published
-//! lock                                  of a pull, alone
+//! signers                               the path of the file that the last pull read instead of signers.toml
+//! lock                                  of a pull, alone; its time of modification is that of the last pull
 //! working                               of everything that has a folder in tmp/, shared
 //! ```
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{self, Write as _};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use rustix::fs::{CWD, FlockOperation, RenameFlags};
 use rustix::io::Errno;
@@ -38,7 +41,19 @@ pub struct Home {
 }
 
 /// Nobody else changes the folder while this lives.
-pub struct Locked(#[allow(dead_code, reason = "closing it unlocks it")] File);
+pub struct Locked(File);
+
+impl Locked {
+    /// When the last pull was, in seconds since 1970.
+    pub(crate) fn last_pull(&self) -> Option<u64> {
+        let modified = self.0.metadata().and_then(|found| found.modified()).ok()?;
+        modified.duration_since(UNIX_EPOCH).ok().map(|since| since.as_secs())
+    }
+
+    pub(crate) fn note_pull(&self, now: u64) -> io::Result<()> {
+        self.0.set_modified(UNIX_EPOCH + Duration::from_secs(now))
+    }
+}
 
 /// A folder in `tmp/` that no pull removes while this lives.
 pub(crate) struct Working {
@@ -77,6 +92,12 @@ impl Home {
             }
         }
         Ok(Home { dir })
+    }
+
+    /// The folder that has this base. None: the base is of something else.
+    pub fn of_base(base: &Path) -> Option<Home> {
+        let dir = base.parent().filter(|dir| base.ends_with("base") && dir.join("state").is_dir())?;
+        Some(Home { dir: dir.to_owned() })
     }
 
     /// The base.
@@ -180,6 +201,66 @@ impl Home {
         self.base().join(application).join(target.folder())
     }
 
+    /// Where a segment is: in the base, or in what was replaced or put aside last.
+    pub(crate) fn find(&self, application: &str, target: &Target, file: &str) -> PathBuf {
+        let in_base = self.in_base(application, target, file);
+        let old = self.old(application).join(target.folder()).join(file);
+        if !in_base.exists() && old.exists() { old } else { in_base }
+    }
+
+    fn old(&self, application: &str) -> PathBuf {
+        self.dir.join("old").join(application)
+    }
+
+    /// The names of the folders in the base.
+    pub(crate) fn applications(&self) -> Vec<String> {
+        names_in(&self.base())
+    }
+
+    /// What the base has of an application, with those segments alone that `keeps` says.
+    pub(crate) fn rest(&self, application: &str, keeps: &dyn Fn(&Path) -> bool) -> Wanted {
+        let mut wanted = Wanted::default();
+        let folder = self.base().join(application);
+        for part in names_in(&folder) {
+            let there = folder.join(&part);
+            let is_segment = |name: &String| names::of_file(name).is_some();
+            let stays = |name: &String| !is_segment(name) || keeps(&there.join(name));
+            let names: Vec<String> = names_in(&there).into_iter().filter(stays).collect();
+            // What says what is revoked is of no use alone.
+            if names.iter().any(is_segment) {
+                let files = names.into_iter().map(|name| (name.clone(), there.join(&name)));
+                wanted.parts.insert(part, files.collect());
+            }
+        }
+        wanted
+    }
+
+    /// Moves all of an application out of the base.
+    pub(crate) fn put_away(&self, application: &str) -> io::Result<()> {
+        let old = self.old(application);
+        let _ = fs::remove_dir_all(&old);
+        fs::rename(self.base().join(application), &old)?;
+        File::open(self.base())?.sync_all()
+    }
+
+    pub(crate) fn is_put_away(&self, application: &str) -> bool {
+        self.old(application).exists() && !self.base().join(application).exists()
+    }
+
+    /// The file with the signers that the last pull was told to read, instead of the user's and the machine's.
+    pub(crate) fn signers(&self) -> Option<PathBuf> {
+        fs::read(self.dir.join("signers")).ok().map(|path| OsString::from_vec(path).into())
+    }
+
+    pub(crate) fn note_signers(&self, file: Option<&Path>) -> io::Result<()> {
+        let note = self.dir.join("signers");
+        match file.map(std::path::absolute).transpose()? {
+            Some(file) if self.signers().as_ref() == Some(&file) => Ok(()),
+            Some(file) => self.replace(&note, file.as_os_str().as_bytes()),
+            None => remove(&note),
+        }
+    }
+
     /// The list of the keys of a segment that this machine has published.
     pub(crate) fn pushed(&self, application: &str, target: &Target) -> PathBuf {
         self.dir.join("pushed").join(application).join(target.name())
@@ -256,7 +337,7 @@ impl Home {
         };
         File::open(self.base())?.sync_all()?;
         if exchanged {
-            let old = self.dir.join("old").join(&app.folder);
+            let old = self.old(&app.folder);
             let _ = fs::remove_dir_all(&old);
             let _ = fs::rename(&folder, &old);
         }

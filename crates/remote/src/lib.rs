@@ -5,8 +5,9 @@
 //!
 //! - [`program`] the command line
 //! - [`build`] from the inbox into a stash; [`push`] from a stash into a store; [`clean`] what nothing in a store names
-//! - `machine` what is known before a program runs
+//! - `machine` what is known before a program runs; `in_use` whether programs look into the base
 //! - [`pull`] from a store into a base; `gather` new segments of what a stash has
+//! - [`accepted`] what was accepted before, and whether it still counts
 //! - [`home`] what this machine has of a store; [`fetch`] downloads; [`segment`] whether a segment is what it should be
 //! - [`replace`] an object that others may write too; `lease` one publisher at a time; `announce` segments that stay
 //! - [`bucket`] an object store; [`trust`] pinned signers; [`key`] keys that sign
@@ -14,6 +15,7 @@
 //!   goes
 //! - [`names`] names of objects; `start` how this process was started; `signals` how it is ended
 
+pub mod accepted;
 mod announce;
 pub mod bucket;
 pub mod build;
@@ -22,6 +24,7 @@ pub mod envelope;
 pub mod fetch;
 mod gather;
 pub mod home;
+mod in_use;
 pub mod key;
 mod lease;
 mod machine;

@@ -14,12 +14,15 @@ use vkstash_model::variables;
 
 use vkstash_store::base::text::is_printable;
 use vkstash_store::format::device::DeviceHeader;
+use vkstash_store::settings::places;
 use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 
+use crate::accepted::{self, Settled};
 use crate::bucket::{self, Bucket};
 use crate::build;
 use crate::clean;
 use crate::home::Home;
+use crate::in_use;
 use crate::key::{self, Signer};
 use crate::machine::{self, Program};
 use crate::names::{self, Digest};
@@ -59,6 +62,10 @@ enum Command {
     ///
     /// Merging and interrupted pushes leave such segments. Pushes at the same time lose nothing.
     Clean(CleanArgs),
+    /// Say what of a base on this machine is not believed any more; fetch nothing
+    ///
+    /// A line on standard output for each manifest that no pinned signer has signed or that has expired.
+    Check(CheckArgs),
     /// Make a key that signs
     Key(KeyArgs),
 }
@@ -214,6 +221,16 @@ struct SigningArgs {
 }
 
 #[derive(Args)]
+struct CheckArgs {
+    /// The folder of the base, as `pull --print-base` prints it
+    #[arg(value_name = "BASE")]
+    base: PathBuf,
+    /// Who is believed, instead of those that the last pull believed
+    #[arg(long, value_name = "FILE")]
+    signers: Option<PathBuf>,
+}
+
+#[derive(Args)]
 struct KeyArgs {
     /// The file of the secret key, which must not exist; the public key is written beside it
     #[arg(value_name = "FILE")]
@@ -270,6 +287,7 @@ impl From<build::BuildError> for End {
 /// Runs the program.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     signals::install();
+    places::use_files(variables::configs());
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
         Err(text) => {
@@ -287,6 +305,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Build(args) => build(args),
         Command::Revoke(args) => revoke(args),
         Command::Clean(args) => clean(args),
+        Command::Check(args) => check(args),
         Command::Key(args) => make_key(args),
     };
     ended(done)
@@ -308,7 +327,43 @@ fn pull(args: &PullArgs) -> Result<Option<Failure>, End> {
     if args.print_base {
         print_line(&home.base().to_string_lossy())?;
     }
-    let trust = trust(&args.store)?;
+    let trust = trust(args.store.signers.as_deref())?;
+    let progress = Arc::new(Terminal::new(args.store.waits.quiet));
+    let told: Arc<dyn Progress> = progress.clone();
+    let pulled = run(&args.store.waits, async {
+        // Before whatever may fail: what is not believed any more must not wait for a store that answers.
+        let patience = patience(args);
+        let settled = pull::settle(&home, &trust, now(), patience, progress.as_ref()).await?;
+        let _ = home.note_signers(args.store.signers.as_deref());
+        pull_settled(args, &home, &trust, settled, told).await
+    });
+    progress.clear();
+    let pulled = pulled?;
+    // What went wrong was said.
+    let is_said = pulled.updated == 0 && !pulled.failures.is_empty();
+    if !args.store.waits.quiet && !is_said {
+        eprint_line(&summary(&pulled));
+    }
+    // Who asks for the path, or pulls for one command, names the base himself.
+    let is_for_all = !args.print_base && args.command.is_empty();
+    if !args.store.waits.quiet && is_for_all {
+        let obstacle = in_use::obstacle(&home.base(), &root(&args.store)?, args.store.dir.as_deref());
+        obstacle.iter().for_each(|line| eprint_line(line));
+    }
+    Ok(pulled.failures.into_iter().max())
+}
+
+fn patience(args: &PullArgs) -> Duration {
+    Duration::from_secs(args.store.waits.deadline.unwrap_or(600))
+}
+
+async fn pull_settled(
+    args: &PullArgs,
+    home: &Home,
+    trust: &Trust,
+    settled: Settled,
+    told: Arc<dyn Progress>,
+) -> Result<pull::Pulled, End> {
     if trust.signers.is_empty() {
         return Err(End::local("no signer is pinned, so nothing can be believed (docs/remote.md)"));
     }
@@ -330,31 +385,19 @@ fn pull(args: &PullArgs) -> Result<Option<Failure>, End> {
         kept: args.applications.is_empty() && args.command.is_empty(),
         all: args.all || (args.applications.is_empty() && found.is_empty()),
         rate: args.max_rate,
-        patience: Duration::from_secs(args.store.waits.deadline.unwrap_or(600)),
+        patience: patience(args),
         now: now(),
     };
-    let progress = Arc::new(Terminal::new(args.store.waits.quiet));
-    let told: Arc<dyn Progress> = progress.clone();
     let bucket = Bucket::open(&args.from, silence(&args.store.waits), false).map_err(PullError::Store)?;
-    let pulled = run(&args.store.waits, async move {
-        // What is done before a program is bounded by what that program may use.
-        let mut gpus = None;
-        if !args.command.is_empty() && !args.all_devices {
-            gpus = machine::gpus(Path::new("/sys/bus/pci/devices"));
-            if let Some(program) = program.filter(|_| !is_known) {
-                restrict(&mut request, &program, &bucket).await?;
-            }
+    // What is done before a program is bounded by what that program may use.
+    let mut gpus = None;
+    if !args.command.is_empty() && !args.all_devices {
+        gpus = machine::gpus(Path::new("/sys/bus/pci/devices"));
+        if let Some(program) = program.filter(|_| !is_known) {
+            restrict(&mut request, &program, &bucket).await?;
         }
-        Ok(pull::pull_for(&bucket, &home, &trust, &request, gpus.as_deref(), told).await?)
-    });
-    progress.clear();
-    let pulled = pulled?;
-    // What went wrong was said.
-    let is_said = pulled.updated == 0 && !pulled.failures.is_empty();
-    if !args.store.waits.quiet && !is_said {
-        eprint_line(&summary(&pulled));
     }
-    Ok(pulled.failures.into_iter().max())
+    Ok(pull::pull_for(&bucket, home, trust, &request, gpus.as_deref(), settled, told).await?)
 }
 
 /// The applications to ask for, with their devices: those that were chosen of the stash, and those that only the store
@@ -433,7 +476,7 @@ fn push(args: &PushArgs) -> Result<Option<Failure>, End> {
         valid: args.signing.valid * 24 * 3600,
         now: now(),
     };
-    let trust = if signer.is_some() { trust(&args.store)? } else { Trust::default() };
+    let trust = if signer.is_some() { trust(args.store.signers.as_deref())? } else { Trust::default() };
     let bucket = writable(&args.store, &args.to)?;
     let progress = Arc::new(Terminal::new(args.store.waits.quiet));
     let told: Arc<dyn Progress> = progress.clone();
@@ -461,7 +504,7 @@ fn push(args: &PushArgs) -> Result<Option<Failure>, End> {
 fn build(args: &BuildArgs) -> Result<Option<Failure>, End> {
     let home = home(&args.store, &args.to)?;
     let signer = signer(&args.signing)?.ok_or_else(|| End::local("name the key that signs with --key"))?;
-    let trust = trust(&args.store)?;
+    let trust = trust(args.store.signers.as_deref())?;
     let bucket = writable(&args.store, &args.to)?;
     let root = root(&args.store)?;
     let progress = Arc::new(Terminal::new(args.store.waits.quiet));
@@ -581,7 +624,7 @@ fn revoke(args: &RevokeArgs) -> Result<Option<Failure>, End> {
         valid: args.signing.valid * 24 * 3600,
         now: now(),
     };
-    let trust = trust(&args.store)?;
+    let trust = trust(args.store.signers.as_deref())?;
     let bucket = writable(&args.store, &args.to)?;
     let told: Arc<dyn Progress> = Arc::new(Terminal::new(args.store.waits.quiet));
     let revoked = run(&args.store.waits, async move {
@@ -623,6 +666,15 @@ fn clean(args: &CleanArgs) -> Result<Option<Failure>, End> {
             cleaned.kept
         ));
     }
+    Ok(None)
+}
+
+fn check(args: &CheckArgs) -> Result<Option<Failure>, End> {
+    let home = Home::of_base(&args.base)
+        .ok_or_else(|| End::local(format!("{} is no base that a pull has made", args.base.display())))?;
+    let signers = args.signers.clone().or_else(|| home.signers());
+    let trust = trust(signers.as_deref())?;
+    accepted::doubts(&home, &trust, now()).iter().try_for_each(|line| print_line(line))?;
     Ok(None)
 }
 
@@ -706,9 +758,9 @@ fn choose<'a>(found: &'a [ApplicationInfo], names: &[String]) -> Vec<&'a Applica
         .collect()
 }
 
-/// The pinned signers.
-fn trust(args: &StoreArgs) -> Result<Trust, End> {
-    if let Some(file) = &args.signers {
+/// The pinned signers: those of this file, or else the user's and the machine's.
+fn trust(file: Option<&Path>) -> Result<Trust, End> {
+    if let Some(file) = file {
         return Trust::read(file).map_err(End::local);
     }
     let user = directories::BaseDirs::new().map(|folders| folders.config_dir().join("vkstash/signers.toml"));

@@ -14,6 +14,7 @@ use futures_util::StreamExt as _;
 
 use vkstash_store::format::device::DeviceHeader;
 
+use crate::accepted::{self, Accepted, Settled, Text};
 use crate::bucket::{Bucket, BucketError, Found};
 use crate::envelope::EnvelopeError;
 use crate::fetch::{self, FetchError};
@@ -156,32 +157,6 @@ impl Refusal {
     }
 }
 
-/// A manifest that counts.
-struct Accepted {
-    manifest: Manifest,
-    /// The most that its signer may give.
-    content: Content,
-    /// What is to be kept once the base has it; None: it is kept already.
-    new: Option<Text>,
-}
-
-/// A text of the store, and its tag.
-type Text = (Vec<u8>, Option<String>);
-
-impl Accepted {
-    /// The segments of the manifest that may be used.
-    fn segments(&self) -> impl Iterator<Item = &Segment> {
-        self.manifest.segments.iter().filter(|segment| segment.content <= self.content)
-    }
-
-    fn part_of(&self, segment: &Segment) -> Target {
-        match segment.content {
-            Content::Portable => Target::Portable,
-            Content::Artifacts => self.manifest.target(),
-        }
-    }
-}
-
 /// What was found for one target.
 enum Answer {
     Nothing,
@@ -202,6 +177,7 @@ struct Pull<'a> {
     trust: &'a Trust,
     request: &'a Request,
     rate: Rate,
+    settled: Settled,
     progress: Arc<dyn Progress>,
 }
 
@@ -213,7 +189,20 @@ pub async fn pull(
     request: &Request,
     progress: Arc<dyn Progress>,
 ) -> Result<Pulled, PullError> {
-    pull_for(bucket, home, trust, request, None, progress).await
+    let settled = settle(home, trust, request.now, request.patience, &*progress).await?;
+    pull_for(bucket, home, trust, request, None, settled, progress).await
+}
+
+/// Locks the folder, and puts aside what does not count any more: the first thing that a pull does.
+pub async fn settle(
+    home: &Home,
+    trust: &Trust,
+    now: u64,
+    patience: Duration,
+    progress: &dyn Progress,
+) -> Result<Settled, PullError> {
+    let settled = accepted::settle(home, trust, now, patience, progress).await;
+    settled.map_err(PullError::Home)?.ok_or(PullError::Busy)
 }
 
 /// [`pull`] that leaves out devices of vendors of GPUs that this machine does not have. Devices that the request names
@@ -224,11 +213,11 @@ pub async fn pull_for(
     trust: &Trust,
     request: &Request,
     gpus: Option<&[Gpu]>,
+    settled: Settled,
     progress: Arc<dyn Progress>,
 ) -> Result<Pulled, PullError> {
-    let _locked = home.lock(request.patience).await.map_err(PullError::Home)?.ok_or(PullError::Busy)?;
     let rate = Rate::new(request.rate);
-    Pull { gpus, bucket, home, trust, request, rate, progress }.run().await
+    Pull { gpus, bucket, home, trust, request, rate, settled, progress }.run().await
 }
 
 impl Pull<'_> {
@@ -327,10 +316,12 @@ impl Pull<'_> {
 
     /// What was accepted before, if its signer is still pinned.
     fn saved(&self, application: &str, target: &Target) -> Option<(Accepted, Option<String>)> {
-        let (bytes, tag) = self.home.saved(application, target.name(), manifest::LONGEST)?;
-        let (body, content) = self.trust.verify(&bytes, application).ok()?;
-        let manifest = Manifest::decode(body, application, target).ok()?;
-        Some((Accepted { manifest, content, new: None }, tag))
+        accepted::saved(self.home, self.trust, application, target)?.ok()
+    }
+
+    /// What was accepted before stays, unless it has expired.
+    fn stays(&self, saved: Option<Accepted>) -> Option<Accepted> {
+        saved.filter(|saved| saved.manifest.expires >= self.settled.believed)
     }
 
     async fn ask(&self, application: &str, target: &Target) -> Answer {
@@ -340,14 +331,14 @@ impl Pull<'_> {
         let place = names::manifest(application, target);
         let found = match self.bucket.get(&place, tag.as_deref(), manifest::LONGEST).await {
             Ok(found) => found,
-            Err(error) => return Answer::Refused(saved, error.into()),
+            Err(error) => return Answer::Refused(self.stays(saved), error.into()),
         };
         let object = match (found, saved) {
             (Found::New(object), saved) => (object, saved),
             (Found::Missing, None) => return Answer::Nothing,
             (Found::Missing | Found::Unchanged, Some(saved)) => {
                 if saved.manifest.expires < self.request.now {
-                    return Answer::Refused(Some(saved), Refusal::Expired);
+                    return Answer::Refused(self.stays(Some(saved)), Refusal::Expired);
                 }
                 return Answer::Same(saved);
             }
@@ -363,7 +354,7 @@ impl Pull<'_> {
                 let accepted = Accepted { manifest, content, new };
                 if is_known { Answer::Same(accepted) } else { Answer::New(accepted) }
             }
-            Err(refusal) => Answer::Refused(saved, refusal),
+            Err(refusal) => Answer::Refused(self.stays(saved), refusal),
         }
     }
 
@@ -442,8 +433,9 @@ impl Pull<'_> {
                 Err(refusal) => {
                     self.fail(application, "", &refusal, pulled);
                     let before = self.saved(application, &accepted.manifest.target());
-                    match before.filter(|(before, _)| before.manifest != accepted.manifest) {
-                        Some((before, _)) => kept.push(before),
+                    let before = self.stays(before.map(|(before, _)| before));
+                    match before.filter(|before| before.manifest != accepted.manifest) {
+                        Some(before) => kept.push(before),
                         None => is_whole = false,
                     }
                 }
@@ -466,7 +458,8 @@ impl Pull<'_> {
 
     /// Notes that what there is for an application, or a part of it, is not taken.
     fn fail(&self, application: &str, part: &str, refusal: &Refusal, pulled: &mut Pulled) {
-        self.progress.line(&format!("{application}{part}: {refusal}; what was there stays"));
+        let stays = if self.home.is_put_away(application) { "" } else { "; what was there stays" };
+        self.progress.line(&format!("{application}{part}: {refusal}{stays}"));
         pulled.failures.push(refusal.failure());
     }
 
@@ -566,7 +559,7 @@ impl Pull<'_> {
     ) -> Result<(), Refusal> {
         let is_there = |segment: &&Segment| {
             let file = names::file(segment.age, &segment.sha256);
-            let path = self.home.in_base(application, &accepted.part_of(segment), &file);
+            let path = self.home.find(application, &accepted.part_of(segment), &file);
             !path.metadata().is_ok_and(|found| found.len() == segment.bytes)
                 && !here.contains_key(&segment.sha256)
         };
@@ -644,8 +637,8 @@ impl Pull<'_> {
             for segment in accepted.segments() {
                 let target = accepted.part_of(segment);
                 let file = names::file(segment.age, &segment.sha256);
-                let in_base = || self.home.in_base(application, &target, &file);
-                let at = here.get(&segment.sha256).cloned().unwrap_or_else(in_base);
+                let there = || self.home.find(application, &target, &file);
+                let at = here.get(&segment.sha256).cloned().unwrap_or_else(there);
                 wanted.parts.entry(target.folder()).or_default().insert(file, at);
             }
             let (Some(header), Some(list)) = (&accepted.manifest.device, list) else { continue };

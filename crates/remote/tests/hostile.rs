@@ -1,4 +1,5 @@
-//! What a store must not be able to do: whatever it has, the base that was there stays as it was.
+//! What a store must not be able to do: whatever it has, the base that was there stays as it was, as
+//! long as its signer is trusted.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -64,6 +65,14 @@ impl Scene {
         assert!(lines.contains(reason), "{lines}");
         assert!(lines.lines().all(|line| !line.contains('\u{1b}')) && lines.lines().count() == 1, "{lines}");
         assert!(files(&self.other.home.base()) == self.before);
+    }
+
+    /// What is refused now is what the base was made by.
+    fn is_put_aside(&self, pulled: &Pulled) {
+        let lines = self.other.lines.all();
+        assert_eq!(pulled.failures, [Failure::Refused], "{lines}");
+        assert_eq!(lines.matches("no pinned signer has signed it").count(), 2, "{lines}");
+        assert!(files(&self.other.home.base()).is_empty());
     }
 
     /// The segment that is new, as a file of the store.
@@ -348,7 +357,7 @@ fn signatures_of_others_are_refused() {
     let scene = Scene::new();
     let others = trust(&scene.world.signer, "other*", Content::Artifacts);
     let pulled = scene.other.pull_from(&scene.world.bucket(), &others, NOW + 2).unwrap();
-    scene.stayed(&pulled, Failure::Refused, "no pinned signer");
+    scene.is_put_aside(&pulled);
     // A signature that belongs to other bytes.
     let scene = Scene::new();
     let mut bytes = fs::read(scene.world.manifest()).unwrap();
@@ -555,7 +564,7 @@ fn a_segment_that_is_much_longer_than_its_file_is_refused_where_that_is_asked_fo
 fn without_signers_nothing_is_believed() {
     let scene = Scene::new();
     let pulled = scene.other.pull_from(&scene.world.bucket(), &Trust::default(), NOW + 2).unwrap();
-    scene.stayed(&pulled, Failure::Refused, "no pinned signer");
+    scene.is_put_aside(&pulled);
 }
 
 /// Without tags nobody knows whether somebody else was faster, and what is known cannot be asked for.

@@ -1,6 +1,7 @@
 //! Pulls and pushes over real stores and real files.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
+mod accepted;
 mod clean;
 mod emulators;
 mod folder;

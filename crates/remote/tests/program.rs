@@ -58,6 +58,17 @@ impl Scene {
     fn base(&self) -> PathBuf {
         self.world.folder.path().join("other/base")
     }
+
+    /// Checks the base by those signers that the last pull has read.
+    fn check(&self) -> Output {
+        Command::new(PROGRAM).arg("check").arg(self.base()).output().unwrap()
+    }
+
+    fn pin_a_stranger(&self) {
+        let mut key = Command::new(PROGRAM);
+        let made = key.args(["key", "--no-password"]).arg(self.world.folder.path().join("k")).output();
+        fs::write(&self.signers, made.unwrap().stdout).unwrap();
+    }
 }
 
 /// Tests that were started in the background, or by nohup, inherit ignored signals and pass them on.
@@ -88,22 +99,66 @@ fn the_program_says_what_it_did_and_ends_with_a_status_that_tells_more() {
     assert_eq!(String::from_utf8_lossy(&pulled.stdout).trim_end(), scene.base().to_str().unwrap());
     is(&scene.pull().output().unwrap(), 0, "nothing new");
     assert_eq!(served(&scene.base(), "game", 0..9), [0, 1, 2]);
-    let before = files(&scene.base());
+    let signers = fs::read_to_string(&scene.signers).unwrap();
+    // There is no such store.
+    let moved = scene.world.folder.path().join("moved");
+    fs::rename(scene.world.store(), &moved).unwrap();
+    is(&scene.pull().output().unwrap(), 3, "cannot be reached");
+    assert_eq!(served(&scene.base(), "game", 0..9), [0, 1, 2]);
     // Nobody is pinned.
     fs::write(&scene.signers, "").unwrap();
-    is(&scene.pull().output().unwrap(), 1, "no signer is pinned");
+    let pulled = scene.pull().arg("--quiet").output().unwrap();
+    is(&pulled, 1, "no signer is pinned");
+    is(&pulled, 1, "no pinned signer has signed it; put aside, so that programs do not use it");
+    assert!(served(&scene.base(), "game", 0..9).is_empty());
+    fs::rename(&moved, scene.world.store()).unwrap();
+    fs::write(&scene.signers, signers).unwrap();
+    is(&scene.pull().output().unwrap(), 0, "1 applications updated: 0 segments");
+    assert_eq!(served(&scene.base(), "game", 0..9), [0, 1, 2]);
     // Somebody else is.
-    let stranger = Command::new(PROGRAM)
-        .args(["key", "--no-password"])
-        .arg(scene.world.folder.path().join("k"))
-        .output();
-    fs::write(&scene.signers, stranger.unwrap().stdout).unwrap();
+    scene.pin_a_stranger();
+    is(&scene.check(), 0, "");
+    let checked = scene.check();
+    let told = String::from_utf8_lossy(&checked.stdout);
+    assert!(told.contains("no pinned signer has signed it; programs use it until the next pull"), "{told}");
+    fs::rename(scene.world.store(), &moved).unwrap();
+    is(&scene.pull().output().unwrap(), 3, "no pinned signer has signed it; put aside");
+    assert!(served(&scene.base(), "game", 0..9).is_empty());
+    fs::rename(&moved, scene.world.store()).unwrap();
     is(&scene.pull().output().unwrap(), 4, "no pinned signer has signed it");
-    // There is no such store.
-    fs::rename(scene.world.store(), scene.world.folder.path().join("moved")).unwrap();
-    is(&scene.pull().output().unwrap(), 3, "cannot be reached");
     assert_eq!(Command::new(PROGRAM).args(["pull", "--fro", "x"]).output().unwrap().status.code(), Some(2));
-    assert!(files(&scene.base()) == before);
+}
+
+#[test]
+fn a_pull_says_what_to_type_until_programs_use_the_base() {
+    let scene = Scene::new();
+    let home = scene.world.folder.path().join("home");
+    let config = home.join("config.toml");
+    fs::create_dir(&home).unwrap();
+    let pull = |arguments: &[&str], variables: &[(&str, &Path)]| {
+        let mut pull = scene.pull();
+        pull.args(arguments).env("HOME", &home).env("XDG_CONFIG_DIRS", &home).env("VKSTASH_CONFIG", &config);
+        let pulled = pull.envs(variables.iter().copied()).output().unwrap();
+        is(&pulled, 0, "");
+        let said = String::from_utf8_lossy(&pulled.stderr).into_owned();
+        said.lines().last().unwrap_or_default().to_owned()
+    };
+    let (stash, base) = (scene.world.folder.path().join("empty"), scene.base());
+    let types = format!("for that type: vkstash base add --dir {} {}", stash.display(), base.display());
+    for _ in 0..2 {
+        let last = pull(&[], &[]);
+        assert!(last.ends_with(&types), "{last}");
+    }
+    // Whoever pulls for one command, or asks for the path, names the base himself.
+    for arguments in [&["--print-base"][..], &["--quiet"], &["--", "true"]] {
+        assert!(!pull(arguments, &[]).contains("vkstash base add"), "{arguments:?}");
+    }
+    assert!(pull(&[], &[("VKSTASH_BASE", &base)]).ends_with("nothing new"));
+    fs::write(&config, format!("bases = ['{}']\n", base.display())).unwrap();
+    assert!(pull(&[], &[]).ends_with("nothing new"));
+    fs::set_permissions(&base, fs::Permissions::from_mode(0o777)).unwrap();
+    let last = pull(&[], &[]);
+    assert!(last.contains("programs do not use this base: "), "{last}");
 }
 
 #[test]

@@ -14,7 +14,8 @@
 //! - `session_caches` the caches of sessions, for `gc`; `development` the header and the file for pkg-config;
 //!   `manifest` the layer's manifests; `in_force` the settings in force, and their sources
 //! - `driver_caches` the caches that drivers have on disk; `choice` which application a name means; `library` the
-//!   layer library that belongs to this tool; `output` printing; `confirm` asking
+//!   layer library that belongs to this tool; `remote` the program for object stores; `output` printing; `confirm`
+//!   asking
 //! - `term` what people see on a terminal; `help` the groups of commands; `savings` time that was saved, in words
 //! - `names` Vulkan's names; `tally` sums of counters; `unready` why pipelines were not ready; `units` numbers for
 //!   people; `signals`, `pending_signals`, `start` signals and streams of the command that runs; `new_file`,
@@ -58,6 +59,7 @@ mod prewarm_worker;
 mod prune;
 mod quarantine;
 mod regular;
+mod remote;
 mod report;
 mod root;
 mod run;

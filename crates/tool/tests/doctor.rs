@@ -195,3 +195,80 @@ fn files_that_never_end_or_never_begin_are_not_waited_for() {
     assert_eq!(refused.status.code(), Some(1), "{refused:?}");
     assert!(one_error_line(&refused).contains("not a regular file"), "{refused:?}");
 }
+
+/// A base that `vkstash-remote` has pulled.
+struct Pulled {
+    sandbox: Sandbox,
+    remote: PathBuf,
+    base: PathBuf,
+}
+
+impl Pulled {
+    /// None, with a line that says why, where that program is missing.
+    fn new() -> Option<Pulled> {
+        let remote = Path::new(env!("CARGO_BIN_EXE_vkstash")).with_file_name("vkstash-remote");
+        if !remote.exists() {
+            skip::missing(&skip::this_test(), "no vkstash-remote (cargo build --workspace)");
+            return None;
+        }
+        let sandbox = Sandbox::new();
+        let stash = Stash::open_patiently(&sandbox.path("stash"), &AppName::new(Some(b"game"), b"/x", &[]));
+        let code = [7; 400];
+        let identity = vkstash_model::identifier::module_identity(Default::default(), &code);
+        assert!(stash.unwrap().portable().put(Kind::Module, &identity, [&[0; 4][..], &code].concat().into()));
+        let pulled = Pulled { base: sandbox.path("pulled/base"), sandbox, remote };
+        let sandbox = &pulled.sandbox;
+        let key = sandbox.path("key");
+        let made = pulled.remote(&["key", "--no-password", key.to_str().unwrap()]);
+        fs::create_dir_all(pulled.signers().parent().unwrap()).unwrap();
+        fs::write(pulled.signers(), made.stdout).unwrap();
+        let store = format!("file://{}", sandbox.path("store").display());
+        let stash = sandbox.path("stash");
+        let of = ["--dir", stash.to_str().unwrap(), "--into"];
+        let pushed = [&["push", "--to", &store, "--key", key.to_str().unwrap()], &of[..]].concat();
+        pulled.remote(&[&pushed[..], &[sandbox.path("pushed").to_str().unwrap()]].concat());
+        let all = [&["pull", "--from", &store, "--all"], &of[..]].concat();
+        pulled.remote(&[&all[..], &[sandbox.path("pulled").to_str().unwrap()]].concat());
+        Some(pulled)
+    }
+
+    fn signers(&self) -> PathBuf {
+        self.sandbox.home().join(".config/vkstash/signers.toml")
+    }
+
+    fn remote(&self, arguments: &[&str]) -> Output {
+        let done = output(self.sandbox.command(self.remote.to_str().unwrap()).args(arguments));
+        assert!(done.status.success(), "{done:?}");
+        done
+    }
+}
+
+#[test]
+fn a_base_whose_signer_is_not_trusted_any_more_is_told_of_before_and_after_the_next_pull() {
+    let Some(pulled) = Pulled::new() else { return };
+    let sandbox = &pulled.sandbox;
+    let told = |variables: &[(&str, &str)]| {
+        let said = output(sandbox.tool().arg("doctor").envs(variables.iter().copied()));
+        text(&said.stdout).lines().filter(|line| line.contains("pulled/base")).collect::<Vec<_>>().join("\n")
+    };
+    let of_environment = [("VKSTASH_BASE", pulled.base.to_str().unwrap())];
+    assert_eq!(told(&of_environment), "");
+    fs::write(pulled.signers(), "").unwrap();
+    // A base that no program looks into is not told of.
+    assert_eq!(told(&[]), "");
+    let before = told(&of_environment);
+    assert!(before.starts_with("note   the base "), "{before}");
+    assert!(
+        before.ends_with("no pinned signer has signed it; programs use it until the next pull"),
+        "{before}"
+    );
+    let added = output(sandbox.tool().args(["base", "add"]).arg(&pulled.base));
+    assert!(added.status.success(), "{added:?}");
+    assert_eq!(told(&[]), before);
+    let into = sandbox.path("pulled");
+    let mut pull = sandbox.command(pulled.remote.to_str().unwrap());
+    pull.args(["pull", "--from", "file:///nowhere", "--into"]).arg(&into);
+    assert_eq!(output(&mut pull).status.code(), Some(1));
+    assert!(told(&[]).ends_with("no pinned signer has signed it; put aside"), "{}", told(&[]));
+    assert!(fs::read_dir(&pulled.base).unwrap().next().is_none());
+}

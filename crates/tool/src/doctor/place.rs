@@ -7,7 +7,7 @@ use vkstash_store::settings::{self, CacheKinds, Settings};
 use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 
 use super::finding::Finding;
-use super::workers;
+use super::{bases, workers};
 use crate::config::problems::problems;
 use crate::in_force;
 use crate::root;
@@ -29,6 +29,7 @@ pub(super) fn examine(dir: Option<&Path>, findings: &mut Vec<Finding>) {
     examine_rights(&root, findings);
     let settings = examine_settings(&root, &applications, findings);
     examine_space(&root, &settings, findings);
+    bases::examine(&settings.bases, findings);
     if root.exists() {
         examine_content(&root, &applications, findings);
         workers::examine(&applications, findings);

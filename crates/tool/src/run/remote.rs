@@ -1,7 +1,6 @@
 //! The base of a store, brought up to date before the command runs, and what was recorded published afterwards: by the
 //! program `vkstash-remote`, which lies beside this one or on the PATH. Whatever it does, the command runs.
 
-use std::env;
 use std::ffi::{OsStr, OsString};
 use std::io::Read as _;
 use std::os::unix::ffi::OsStringExt as _;
@@ -12,10 +11,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::output::eprint_line;
+use crate::remote::{PROGRAM, program};
 use crate::start;
 
-/// The program's name.
-const PROGRAM: &str = "vkstash-remote";
 /// The longest path of a base that is believed.
 const LONGEST_PATH: u64 = 4096;
 /// The program ends by itself; if not, it is killed so much later.
@@ -70,9 +68,7 @@ impl Remote<'_> {
     }
 
     fn command(&self, what: &str, address: &str) -> Command {
-        let beside = env::current_exe().ok().map(|path| path.with_file_name(PROGRAM));
-        let program = beside.filter(|path| path.is_file()).unwrap_or_else(|| PROGRAM.into());
-        let mut command = Command::new(program);
+        let mut command = Command::new(program());
         command.arg(what).arg(address).arg(self.url).arg("--quiet");
         command.arg("--deadline").arg(self.seconds.to_string());
         if let Some(dir) = self.dir {
