@@ -41,6 +41,29 @@ fn folders_without_a_record_are_removed() {
 }
 
 #[test]
+fn empty_guard_files_of_killed_programs_are_removed() {
+    let sandbox = Sandbox::new();
+    let dir = sandbox.path("stash");
+    let app = AppName::new(Some(b"game"), b"/bin/game", &[]);
+    let stash = Stash::open_patiently(&dir, &app).unwrap();
+    assert!(stash.device(&header()).unwrap().put(Kind::Artifact, &[1; 32], noise(100)));
+    drop(stash);
+    let part = dir.join(&app.folder).join(format!("device-{}", header().short_digest()));
+    // The second one is that of a program that runs, and the third one says what a program died of.
+    let guards = [1, 2, 3].map(|number: u64| part.join(format!("00000001-{number:016x}.vkg")));
+    guards.iter().for_each(|path| fs::write(path, "").unwrap());
+    fs::write(&guards[2], "something").unwrap();
+    let running = fs::File::open(&guards[1]).unwrap();
+    rustix::fs::flock(&running, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    let there = || guards.each_ref().map(|path| path.exists());
+    assert_eq!(gc(&sandbox, &dir), "nothing to evict, and nothing to merge\n");
+    assert_eq!(there(), [false, true, true]);
+    drop(running);
+    gc(&sandbox, &dir);
+    assert_eq!(there(), [false, false, true]);
+}
+
+#[test]
 fn records_beyond_the_limit_are_evicted_and_reported() {
     let sandbox = Sandbox::new();
     let dir = sandbox.path("stash");
