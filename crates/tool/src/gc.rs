@@ -1,7 +1,9 @@
 //! `vkstash gc`: brings the stash within its limits now.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::io::{self, Write as _};
+use std::path::Path;
 
 use vkstash_model::recipe;
 use vkstash_store::format::refusal::OpenError;
@@ -9,6 +11,7 @@ use vkstash_store::maintenance;
 use vkstash_store::maintenance::outcome::Outcome;
 use vkstash_store::settings;
 
+use crate::base::unfinished::remove_left;
 use crate::cli::GcArgs;
 use crate::in_force;
 use crate::output::Printer;
@@ -45,6 +48,13 @@ pub(crate) fn main(args: &GcArgs) -> Result<(), GcError> {
         writeln!(out, "removed: {}, {}", counted(sessions.caches, "session cache"), size(sessions.bytes))?;
     }
     let read = settings::read(&root);
+    // A base is built beside the one that it replaces.
+    let places: BTreeSet<_> =
+        read.all().bases.iter().filter_map(|base| base.parent().map(Path::to_owned)).collect();
+    let unfinished = places.iter().map(|place| remove_left(place)).sum::<u64>();
+    if unfinished > 0 {
+        writeln!(out, "removed: {}", counted(unfinished, "unfinished base"))?;
+    }
     match in_force::limits_to_enforce(&root, &read) {
         Some(_) => Ok(()),
         None => Err(GcError::Settings(read.complaints())),
