@@ -7,6 +7,7 @@
 //! - [`build`] from the inbox into a stash; [`push`] from a stash into a store; [`clean`] what nothing in a store names
 //! - `machine` what is known before a program runs
 //! - [`pull`] from a store into a base; `gather` new segments of what a stash has
+//! - `withdrawn` what a store has no more
 //! - [`home`] what this machine has of a store; [`fetch`] downloads; [`segment`] whether a segment is what it should be
 //! - [`replace`] an object that others may write too; `lease` one publisher at a time; `announce` segments that stay
 //! - [`bucket`] an object store; [`trust`] pinned signers; [`key`] keys that sign
@@ -37,3 +38,4 @@ pub mod segment;
 mod signals;
 mod start;
 pub mod trust;
+mod withdrawn;

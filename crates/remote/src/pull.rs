@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
+use tokio::sync::OnceCell;
 
 use vkstash_store::format::device::DeviceHeader;
 
@@ -24,6 +25,7 @@ use crate::progress::{Progress, Rate};
 use crate::revocations::{self, Revocations};
 use crate::segment::{self, SegmentError};
 use crate::trust::Trust;
+use crate::withdrawn;
 
 /// Requests at once.
 const AT_ONCE: usize = 8;
@@ -203,6 +205,8 @@ struct Pull<'a> {
     request: &'a Request,
     rate: Rate,
     progress: Arc<dyn Progress>,
+    /// Whether the store has anything; asked where it lacks a manifest.
+    has_anything: OnceCell<bool>,
 }
 
 /// Pulls into `home` what `trust` allows.
@@ -228,7 +232,8 @@ pub async fn pull_for(
 ) -> Result<Pulled, PullError> {
     let _locked = home.lock(request.patience).await.map_err(PullError::Home)?.ok_or(PullError::Busy)?;
     let rate = Rate::new(request.rate);
-    Pull { gpus, bucket, home, trust, request, rate, progress }.run().await
+    let has_anything = OnceCell::new();
+    Pull { gpus, bucket, home, trust, request, rate, progress, has_anything }.run().await
 }
 
 impl Pull<'_> {
@@ -342,6 +347,9 @@ impl Pull<'_> {
             Ok(found) => found,
             Err(error) => return Answer::Refused(saved, error.into()),
         };
+        if matches!(found, Found::Missing) && self.is_withdrawn(application).await {
+            return Answer::Nothing;
+        }
         let object = match (found, saved) {
             (Found::New(object), saved) => (object, saved),
             (Found::Missing, None) => return Answer::Nothing,
@@ -365,6 +373,12 @@ impl Pull<'_> {
             }
             Err(refusal) => Answer::Refused(saved, refusal),
         }
+    }
+
+    /// Whether a manifest of the application that the store lacks was withdrawn.
+    async fn is_withdrawn(&self, application: &str) -> bool {
+        !self.home.base().join(application).exists()
+            || *self.has_anything.get_or_init(|| withdrawn::has_anything(self.bucket)).await
     }
 
     /// Whether this machine may have that device.
@@ -506,7 +520,12 @@ impl Pull<'_> {
         manifests: Vec<Accepted>,
         pulled: &mut Pulled,
     ) -> io::Result<()> {
-        if new_list.is_some() || !self.home.has(application, wanted) {
+        if wanted.parts.is_empty() {
+            if self.home.withdraw(application)? {
+                self.progress
+                    .line(&format!("{application}: withdrawn from the store, and removed from the base"));
+            }
+        } else if new_list.is_some() || !self.home.has(application, wanted) {
             let app = names::application(application).ok_or(io::ErrorKind::InvalidInput)?;
             self.home.install(&app, wanted)?;
             pulled.updated += 1;
