@@ -9,6 +9,7 @@
 //! - [`pull`] from a store into a base; `gather` new segments of what a stash has
 //! - `withdrawn` what a store has no more
 //! - [`home`] what this machine has of a store; [`fetch`] downloads; [`segment`] whether a segment is what it should be
+//! - [`room`] what the limit of the stash leaves
 //! - [`replace`] an object that others may write too; `lease` one publisher at a time; `announce` segments that stay
 //! - [`bucket`] an object store; [`trust`] pinned signers; [`key`] keys that sign
 //! - [`manifest`], [`revocations`], [`envelope`] what is signed, and how; [`progress`] what is told, and how fast it
@@ -34,6 +35,7 @@ pub mod pull;
 pub mod push;
 pub mod replace;
 pub mod revocations;
+pub mod room;
 pub mod segment;
 mod signals;
 mod start;

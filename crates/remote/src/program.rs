@@ -14,6 +14,7 @@ use vkstash_model::variables;
 
 use vkstash_store::base::text::is_printable;
 use vkstash_store::format::device::DeviceHeader;
+use vkstash_store::settings::places::use_files;
 use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 
 use crate::bucket::{self, Bucket};
@@ -26,6 +27,7 @@ use crate::names::{self, Digest};
 use crate::progress::Progress;
 use crate::pull::{self, Failure, PullError};
 use crate::push::{self, PushError};
+use crate::room::Room;
 use crate::signals::{self, Signals};
 use crate::start;
 use crate::trust::Trust;
@@ -270,6 +272,7 @@ impl From<build::BuildError> for End {
 /// Runs the program.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     signals::install();
+    use_files(variables::configs());
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
         Err(text) => {
@@ -313,6 +316,9 @@ fn pull(args: &PullArgs) -> Result<Option<Failure>, End> {
         return Err(End::local("no signer is pinned, so nothing can be believed (docs/remote.md)"));
     }
     let found = known(&args.store)?;
+    // Who names a folder decides what it may take.
+    let counts = args.store.into.is_none();
+    let home = home.limited(if counts { Room::left_by(&root(&args.store)?, &found) } else { None });
     let program = Program::of(&args.command, std::env::var_os("PATH").as_deref());
     let mut chosen: Vec<&ApplicationInfo> = if args.applications.is_empty() && !args.all {
         found.iter().collect()
@@ -677,10 +683,10 @@ fn home(args: &StoreArgs, url: &str) -> Result<Home, End> {
     let dir = match &args.into {
         Some(dir) => dir.clone(),
         None => {
-            let folders = directories::BaseDirs::new()
+            let pulled = variables::pulled()
                 .ok_or_else(|| End::local("HOME is not set; name a folder with --into"))?;
             let digits = Digest::of(url.trim_end_matches('/').as_bytes()).to_string();
-            folders.data_dir().join("vkstash").join("remote").join(&digits[..16])
+            pulled.join(&digits[..16])
         }
     };
     Home::open(&dir).map_err(|error| End::local(format!("cannot use {}: {error}", dir.display())))

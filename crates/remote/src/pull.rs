@@ -130,6 +130,11 @@ enum Refusal {
     Segment(Digest, SegmentError),
     #[error("{missing} bytes more are needed than the disk has free")]
     Full { missing: u64 },
+    #[error(
+        "{missing} bytes more are needed than the limit of the stash leaves (`vkstash stats` shows it, `vkstash keep` \
+         changes it)"
+    )]
+    OverLimit { missing: u64 },
     #[error("{0}")]
     Disk(#[from] io::Error),
 }
@@ -150,9 +155,10 @@ impl Refusal {
     fn failure(&self) -> Failure {
         match self {
             Refusal::Store(error) | Refusal::Fetch(FetchError::Store(error)) => of_store(error),
-            Refusal::Fetch(FetchError::Disk { .. }) | Refusal::Full { .. } | Refusal::Disk(_) => {
-                Failure::Local
-            }
+            Refusal::Fetch(FetchError::Disk { .. })
+            | Refusal::Full { .. }
+            | Refusal::OverLimit { .. }
+            | Refusal::Disk(_) => Failure::Local,
             _ => Failure::Refused,
         }
     }
@@ -592,8 +598,12 @@ impl Pull<'_> {
         let lacking: Vec<&Segment> = accepted.segments().filter(is_there).collect();
         let bytes = lacking.iter().fold(0, |sum: u64, segment| sum.saturating_add(segment.bytes));
         let folder = self.home.temporary();
-        let has_room = has_room(&lacking, &folder, self.home.free().unwrap_or(u64::MAX));
-        has_room.map_err(|missing| Refusal::Full { missing })?;
+        let rest = rest(&lacking, &folder);
+        let free = self.home.free().unwrap_or(u64::MAX).saturating_sub(STAYS_FREE);
+        fits(rest, free).map_err(|missing| Refusal::Full { missing })?;
+        if rest > 0 {
+            fits(rest, self.home.room()).map_err(|missing| Refusal::OverLimit { missing })?;
+        }
         self.progress.more(bytes);
         let folder = folder.as_path();
         let each = lacking.into_iter().map(|segment| async move {
@@ -679,14 +689,17 @@ impl Pull<'_> {
     }
 }
 
-/// Whether a disk with so many free bytes has room for what these segments lack. The error: how many are missing.
-fn has_room(lacking: &[&Segment], folder: &Path, free: u64) -> Result<(), u64> {
+/// How many bytes of these segments are not there yet.
+fn rest(lacking: &[&Segment], folder: &Path) -> u64 {
     let rest = |segment: &&Segment| {
         let there = folder.join(format!("{}.part", segment.sha256)).symlink_metadata();
         segment.bytes.saturating_sub(there.map_or(0, |found| found.len()))
     };
-    let bytes = lacking.iter().map(rest).fold(0, u64::saturating_add);
-    let room = free.saturating_sub(STAYS_FREE);
+    lacking.iter().map(rest).fold(0, u64::saturating_add)
+}
+
+/// Whether there is room for so many bytes. The error: how many are missing.
+fn fits(bytes: u64, room: u64) -> Result<(), u64> {
     if bytes > room { Err(bytes - room) } else { Ok(()) }
 }
 
@@ -717,7 +730,7 @@ mod tests {
         let segment =
             |byte, bytes| Segment { sha256: Digest([byte; 32]), bytes, content: Content::Portable, age: 1 };
         let (one, other) = (segment(1, 1000), segment(2, 3000));
-        let has_room = |free| has_room(&[&one, &other], folder.path(), STAYS_FREE + free);
+        let has_room = |free| fits(rest(&[&one, &other], folder.path()), free);
         assert_eq!((has_room(4000), has_room(3999), has_room(0)), (Ok(()), Err(1), Err(4000)));
         std::fs::write(folder.path().join(format!("{}.part", other.sha256)), [0; 2500]).unwrap();
         assert_eq!((has_room(1500), has_room(1499)), (Ok(()), Err(1)));

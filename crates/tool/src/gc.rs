@@ -15,6 +15,7 @@ use crate::base::unfinished::remove_left;
 use crate::cli::GcArgs;
 use crate::in_force;
 use crate::output::Printer;
+use crate::pulled_bases;
 use crate::root;
 use crate::session_caches;
 use crate::term::progress::{Progress, Unit};
@@ -40,12 +41,16 @@ pub(crate) fn main(args: &GcArgs) -> Result<(), GcError> {
     let outcome = maintenance::run_with(&root, recipe::modules_of, &tell_progress)?;
     drop(progress);
     let sessions = session_caches::clean(&root)?;
+    let pulled = pulled_bases::clean(&root)?;
     let mut out = Printer::open()?;
     if sessions.caches == 0 || outcome != Outcome::default() {
         tell(&outcome, &mut out)?;
     }
     if sessions.caches > 0 {
         writeln!(out, "removed: {}, {}", counted(sessions.caches, "session cache"), size(sessions.bytes))?;
+    }
+    if pulled.bytes > 0 {
+        writeln!(out, "removed: {}, {}", counted(pulled.bases, "pulled base"), size(pulled.bytes))?;
     }
     let read = settings::read(&root);
     // A base is built beside the one that it replaces.
