@@ -6,6 +6,7 @@
 //! - [`export`] which files of a stash go into an archive; [`import`] which records of an archive are taken, and where
 //!   they go
 //! - [`foz`] recipes from and to the archives of Fossilize
+//! - [`pulled`] bases that were fetched from stores, as they count towards the limit
 //! - `entry` names of files in an archive
 //! - `quarantine` what an archive says of artifacts that processes died of
 //! - `sink` records on their way into a stash
@@ -14,6 +15,7 @@ mod entry;
 pub mod export;
 pub mod foz;
 pub mod import;
+pub mod pulled;
 mod quarantine;
 mod sink;
 

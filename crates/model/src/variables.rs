@@ -118,6 +118,11 @@ pub fn default_root() -> Option<PathBuf> {
     directories::ProjectDirs::from("", "", "vkstash").map(|dirs| dirs.cache_dir().to_path_buf())
 }
 
+/// The folder of what `vkstash-remote` fetches, with a folder for each store. None where there is no home.
+pub fn pulled() -> Option<PathBuf> {
+    directories::BaseDirs::new().map(|dirs| dirs.data_dir().join("vkstash").join("remote"))
+}
+
 /// The configuration file that the user writes: what [`CONFIG`] names, or else the default. None where there is no
 /// home.
 pub fn user_config() -> Option<PathBuf> {

@@ -34,10 +34,13 @@ use vkstash_store::format::record::{CRASH_LIMIT, Kind};
 use vkstash_store::stash::open::Stash;
 
 use crate::names::{self, Digest, Target};
+use crate::room::Room;
 
 /// Where what is known of a store is.
 pub struct Home {
     dir: PathBuf,
+    /// What the limit of the stash leaves for bases. None: it does not count here.
+    room: Option<Room>,
 }
 
 /// Nobody else changes the folder while this lives.
@@ -91,13 +94,23 @@ impl Home {
                 Err(_) => {}
             }
         }
-        Ok(Home { dir })
+        Ok(Home { dir, room: None })
+    }
+
+    /// The folder, in which a limit counts.
+    pub fn limited(&self, room: Option<Room>) -> Home {
+        Home { dir: self.dir.clone(), room }
+    }
+
+    /// How many bytes more the limit allows.
+    pub(crate) fn room(&self) -> u64 {
+        self.room.as_ref().map_or(u64::MAX, Room::left)
     }
 
     /// The folder that has this base. None: the base is of something else.
     pub fn of_base(base: &Path) -> Option<Home> {
         let dir = base.parent().filter(|dir| base.ends_with("base") && dir.join("state").is_dir())?;
-        Some(Home { dir: dir.to_owned() })
+        Some(Home { dir: dir.to_owned(), room: None })
     }
 
     /// The base.

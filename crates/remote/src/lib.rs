@@ -8,7 +8,9 @@
 //! - `machine` what is known before a program runs; `in_use` whether programs look into the base
 //! - [`pull`] from a store into a base; `gather` new segments of what a stash has
 //! - [`accepted`] what was accepted before, and whether it still counts
+//! - `withdrawn` what a store has no more
 //! - [`home`] what this machine has of a store; [`fetch`] downloads; [`segment`] whether a segment is what it should be
+//! - [`room`] what the limit of the stash leaves
 //! - [`replace`] an object that others may write too; `lease` one publisher at a time; `announce` segments that stay
 //! - [`bucket`] an object store; [`trust`] pinned signers; [`key`] keys that sign
 //! - [`manifest`], [`revocations`], [`envelope`] what is signed, and how; [`progress`] what is told, and how fast it
@@ -36,7 +38,9 @@ pub mod pull;
 pub mod push;
 pub mod replace;
 pub mod revocations;
+pub mod room;
 pub mod segment;
 mod signals;
 mod start;
 pub mod trust;
+mod withdrawn;

@@ -29,6 +29,7 @@ use crate::names::{self, Digest};
 use crate::progress::Progress;
 use crate::pull::{self, Failure, PullError};
 use crate::push::{self, PushError};
+use crate::room::Room;
 use crate::signals::{self, Signals};
 use crate::start;
 use crate::trust::Trust;
@@ -368,6 +369,9 @@ async fn pull_settled(
         return Err(End::local("no signer is pinned, so nothing can be believed (docs/remote.md)"));
     }
     let found = known(&args.store)?;
+    // Who names a folder decides what it may take.
+    let counts = args.store.into.is_none();
+    let home = home.limited(if counts { Room::left_by(&root(&args.store)?, &found) } else { None });
     let program = Program::of(&args.command, std::env::var_os("PATH").as_deref());
     let mut chosen: Vec<&ApplicationInfo> = if args.applications.is_empty() && !args.all {
         found.iter().collect()
@@ -397,7 +401,7 @@ async fn pull_settled(
             restrict(&mut request, &program, &bucket).await?;
         }
     }
-    Ok(pull::pull_for(&bucket, home, trust, &request, gpus.as_deref(), settled, told).await?)
+    Ok(pull::pull_for(&bucket, &home, trust, &request, gpus.as_deref(), settled, told).await?)
 }
 
 /// The applications to ask for, with their devices: those that were chosen of the stash, and those that only the store
@@ -729,10 +733,10 @@ fn home(args: &StoreArgs, url: &str) -> Result<Home, End> {
     let dir = match &args.into {
         Some(dir) => dir.clone(),
         None => {
-            let folders = directories::BaseDirs::new()
+            let pulled = variables::pulled()
                 .ok_or_else(|| End::local("HOME is not set; name a folder with --into"))?;
             let digits = Digest::of(url.trim_end_matches('/').as_bytes()).to_string();
-            folders.data_dir().join("vkstash").join("remote").join(&digits[..16])
+            pulled.join(&digits[..16])
         }
     };
     Home::open(&dir).map_err(|error| End::local(format!("cannot use {}: {error}", dir.display())))

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
+use tokio::sync::OnceCell;
 
 use vkstash_store::format::device::DeviceHeader;
 
@@ -25,6 +26,7 @@ use crate::progress::{Progress, Rate};
 use crate::revocations::{self, Revocations};
 use crate::segment::{self, SegmentError, Unknown};
 use crate::trust::Trust;
+use crate::withdrawn;
 
 /// Requests at once.
 const AT_ONCE: usize = 8;
@@ -129,6 +131,11 @@ enum Refusal {
     Segment(Digest, SegmentError),
     #[error("{missing} bytes more are needed than the disk has free")]
     Full { missing: u64 },
+    #[error(
+        "{missing} bytes more are needed than the limit of the stash leaves (`vkstash stats` shows it, `vkstash keep` \
+         changes it)"
+    )]
+    OverLimit { missing: u64 },
     #[error("{0}")]
     Disk(#[from] io::Error),
 }
@@ -149,9 +156,10 @@ impl Refusal {
     fn failure(&self) -> Failure {
         match self {
             Refusal::Store(error) | Refusal::Fetch(FetchError::Store(error)) => of_store(error),
-            Refusal::Fetch(FetchError::Disk { .. }) | Refusal::Full { .. } | Refusal::Disk(_) => {
-                Failure::Local
-            }
+            Refusal::Fetch(FetchError::Disk { .. })
+            | Refusal::Full { .. }
+            | Refusal::OverLimit { .. }
+            | Refusal::Disk(_) => Failure::Local,
             _ => Failure::Refused,
         }
     }
@@ -179,6 +187,8 @@ struct Pull<'a> {
     rate: Rate,
     settled: Settled,
     progress: Arc<dyn Progress>,
+    /// Whether the store has anything; asked where it lacks a manifest.
+    has_anything: OnceCell<bool>,
 }
 
 /// Pulls into `home` what `trust` allows.
@@ -217,7 +227,8 @@ pub async fn pull_for(
     progress: Arc<dyn Progress>,
 ) -> Result<Pulled, PullError> {
     let rate = Rate::new(request.rate);
-    Pull { gpus, bucket, home, trust, request, rate, settled, progress }.run().await
+    let has_anything = OnceCell::new();
+    Pull { gpus, bucket, home, trust, request, rate, settled, progress, has_anything }.run().await
 }
 
 impl Pull<'_> {
@@ -333,6 +344,9 @@ impl Pull<'_> {
             Ok(found) => found,
             Err(error) => return Answer::Refused(self.stays(saved), error.into()),
         };
+        if matches!(found, Found::Missing) && self.is_withdrawn(application).await {
+            return Answer::Nothing;
+        }
         let object = match (found, saved) {
             (Found::New(object), saved) => (object, saved),
             (Found::Missing, None) => return Answer::Nothing,
@@ -356,6 +370,12 @@ impl Pull<'_> {
             }
             Err(refusal) => Answer::Refused(self.stays(saved), refusal),
         }
+    }
+
+    /// Whether a manifest of the application that the store lacks was withdrawn.
+    async fn is_withdrawn(&self, application: &str) -> bool {
+        !self.home.base().join(application).exists()
+            || *self.has_anything.get_or_init(|| withdrawn::has_anything(self.bucket)).await
     }
 
     /// Whether this machine may have that device.
@@ -446,6 +466,12 @@ impl Pull<'_> {
             self.home.carry_over(application, &mut wanted);
         }
         let new_list = list.and_then(|(_, new)| new);
+        // Where something is refused, nothing says that it was withdrawn.
+        if is_whole && wanted.parts.is_empty() {
+            if let Err(error) = self.withdraw(application) {
+                return self.fail(application, "", &Refusal::Disk(error), pulled);
+            }
+        }
         if let Err(error) = self.install(application, &wanted, new_list, kept, pulled) {
             return self.fail(application, "", &Refusal::Disk(error), pulled);
         }
@@ -489,6 +515,14 @@ impl Pull<'_> {
         (accepted, is_whole)
     }
 
+    fn withdraw(&self, application: &str) -> io::Result<()> {
+        if self.home.withdraw(application)? {
+            self.progress
+                .line(&format!("{application}: withdrawn from the store, and removed from the base"));
+        }
+        Ok(())
+    }
+
     /// Puts what is wanted into the base, and keeps the texts by which it is wanted: a new list of revocations, and
     /// what is new of the manifests.
     fn install(
@@ -499,7 +533,8 @@ impl Pull<'_> {
         manifests: Vec<Accepted>,
         pulled: &mut Pulled,
     ) -> io::Result<()> {
-        if new_list.is_some() || !self.home.has(application, wanted) {
+        let is_new = || new_list.is_some() || !self.home.has(application, wanted);
+        if !wanted.parts.is_empty() && is_new() {
             let app = names::application(application).ok_or(io::ErrorKind::InvalidInput)?;
             self.home.install(&app, wanted)?;
             pulled.updated += 1;
@@ -566,8 +601,12 @@ impl Pull<'_> {
         let lacking: Vec<&Segment> = accepted.segments().filter(is_there).collect();
         let bytes = lacking.iter().fold(0, |sum: u64, segment| sum.saturating_add(segment.bytes));
         let folder = self.home.temporary();
-        let has_room = has_room(&lacking, &folder, self.home.free().unwrap_or(u64::MAX));
-        has_room.map_err(|missing| Refusal::Full { missing })?;
+        let rest = rest(&lacking, &folder);
+        let free = self.home.free().unwrap_or(u64::MAX).saturating_sub(STAYS_FREE);
+        fits(rest, free).map_err(|missing| Refusal::Full { missing })?;
+        if rest > 0 {
+            fits(rest, self.home.room()).map_err(|missing| Refusal::OverLimit { missing })?;
+        }
         self.progress.more(bytes);
         let folder = folder.as_path();
         let each = lacking.into_iter().map(|segment| async move {
@@ -653,14 +692,17 @@ impl Pull<'_> {
     }
 }
 
-/// Whether a disk with so many free bytes has room for what these segments lack. The error: how many are missing.
-fn has_room(lacking: &[&Segment], folder: &Path, free: u64) -> Result<(), u64> {
+/// How many bytes of these segments are not there yet.
+fn rest(lacking: &[&Segment], folder: &Path) -> u64 {
     let rest = |segment: &&Segment| {
         let there = folder.join(format!("{}.part", segment.sha256)).symlink_metadata();
         segment.bytes.saturating_sub(there.map_or(0, |found| found.len()))
     };
-    let bytes = lacking.iter().map(rest).fold(0, u64::saturating_add);
-    let room = free.saturating_sub(STAYS_FREE);
+    lacking.iter().map(rest).fold(0, u64::saturating_add)
+}
+
+/// Whether there is room for so many bytes. The error: how many are missing.
+fn fits(bytes: u64, room: u64) -> Result<(), u64> {
     if bytes > room { Err(bytes - room) } else { Ok(()) }
 }
 
@@ -691,7 +733,7 @@ mod tests {
         let segment =
             |byte, bytes| Segment { sha256: Digest([byte; 32]), bytes, content: Content::Portable, age: 1 };
         let (one, other) = (segment(1, 1000), segment(2, 3000));
-        let has_room = |free| has_room(&[&one, &other], folder.path(), STAYS_FREE + free);
+        let has_room = |free| fits(rest(&[&one, &other], folder.path()), free);
         assert_eq!((has_room(4000), has_room(3999), has_room(0)), (Ok(()), Err(1), Err(4000)));
         std::fs::write(folder.path().join(format!("{}.part", other.sha256)), [0; 2500]).unwrap();
         assert_eq!((has_room(1500), has_room(1499)), (Ok(()), Err(1)));

@@ -180,6 +180,55 @@ fn a_base_that_was_removed_is_fetched_again() {
 }
 
 #[test]
+fn what_a_store_has_withdrawn_is_removed_from_the_base() {
+    let world = World::new();
+    let publisher = world.machine("publisher");
+    fill(&publisher.stash(), "game", 0..3);
+    fill(&publisher.stash(), "tool", 3..6);
+    publisher.push(&world, &world.bucket(), NOW).unwrap();
+    let (other, bystander) = (world.machine("other"), world.machine("bystander"));
+    let request = |kept| vkstash_remote::pull::Request { kept, all: !kept, ..pull_request(NOW) };
+    let pull = |machine: &Machine, kept| {
+        let (bucket, trust, request) = (world.bucket(), world.trust(), request(kept));
+        wait(vkstash_remote::pull::pull(&bucket, &machine.home, &trust, &request, machine.lines.clone()))
+            .unwrap()
+    };
+    pull(&other, false);
+    pull(&bystander, false);
+    // A disk that is not mounted is no withdrawal.
+    let (store, moved) = (world.store(), world.folder.path().join("moved"));
+    fs::rename(&store, &moved).unwrap();
+    fs::create_dir(&store).unwrap();
+    pull(&other, true);
+    assert_eq!(other.served(0..9), [0, 1, 2]);
+    fs::remove_dir(&store).unwrap();
+    fs::rename(&moved, &store).unwrap();
+
+    let manifests = store.join("v1/manifests").join(app("game").folder);
+    let withdrawn = world.folder.path().join("withdrawn");
+    fs::rename(&manifests, &withdrawn).unwrap();
+    let (base, old) =
+        (other.home.base().join(app("game").folder), other.dir.join("remote/old").join(app("game").folder));
+    let before = files(&base);
+    assert_eq!(pull(&other, true).failures, [], "{}", other.lines.all());
+    assert!(other.lines.all().contains("withdrawn from the store"), "{}", other.lines.all());
+    assert!(!base.exists() && files(&old) == before, "programs that have it open go on");
+    assert_eq!(served(&other.home.base(), "tool", 0..9), [3, 4, 5]);
+    assert_eq!(bystander.served(0..9), [0, 1, 2]);
+    pull(&other, true);
+    assert!(!base.exists() && !old.exists());
+    // The last one of a store, too.
+    fs::remove_dir_all(store.join("v1/manifests")).unwrap();
+    pull(&other, true);
+    assert!(files(&other.home.base()).is_empty());
+    // What is published again comes back.
+    fs::create_dir(store.join("v1/manifests")).unwrap();
+    fs::rename(&withdrawn, &manifests).unwrap();
+    pull(&other, true);
+    assert_eq!(other.served(0..9), [0, 1, 2]);
+}
+
+#[test]
 fn a_manifest_that_was_lost_is_followed_by_one_that_everybody_takes() {
     let world = World::new();
     let publisher = world.published(0..3);

@@ -373,6 +373,50 @@ fn of_a_damaged_stash_what_is_intact_is_published() {
     }
 }
 
+#[test]
+fn a_pull_keeps_the_limit_of_the_users_stash() {
+    let scene = Scene::new();
+    let folder = scene.world.folder.path();
+    let (stash, data) = (folder.join("own"), folder.join("data"));
+    fs::create_dir(&stash).unwrap();
+    let limit = |limit: &str| fs::write(stash.join("config.toml"), format!("limit = '{limit}'\n")).unwrap();
+    let pull = || {
+        let mut command = Command::new(PROGRAM);
+        command.args(["pull", "--all", "--from", &scene.url, "--signers"]).arg(&scene.signers);
+        command.env("VKSTASH_DIR", &stash).env("XDG_DATA_HOME", &data);
+        command.env("XDG_CONFIG_HOME", folder).env("XDG_CONFIG_DIRS", folder);
+        command.output().unwrap()
+    };
+    let store = || fs::read_dir(data.join("vkstash/remote")).unwrap().next().unwrap().unwrap().path();
+    let bytes = |name: &str| files(&store().join(name)).values().map(Vec::len).sum::<usize>();
+    let served = || served(&store().join("base"), "game", 0..99).len();
+    limit("1KiB");
+    is(&pull(), 1, "than the limit of the stash leaves");
+    assert_eq!((bytes("base"), bytes("tmp")), (0, 0), "nothing was downloaded");
+    limit("40KiB");
+    is(&pull(), 0, "1 applications updated");
+    assert_eq!(served(), 3);
+    // What is there and what comes count together. Portable records may fit where artifacts do not.
+    scene.publish(3..13);
+    is(&pull(), 1, "than the limit of the stash leaves");
+    assert!(served() == 3 && bytes("base") + bytes("tmp") <= 40 << 10);
+    // What the stash has recorded counts, too.
+    fill(&stash, "own", 0..20);
+    limit("100KiB");
+    is(&pull(), 1, "than the limit of the stash leaves");
+    assert_eq!(served(), 3);
+    limit("1MiB");
+    is(&pull(), 0, "1 applications updated");
+    assert_eq!(served(), 13);
+    // Who names a folder decides what it may take.
+    limit("1KiB");
+    is(
+        &scene.pull().env("VKSTASH_DIR", scene.world.folder.path().join("empty")).output().unwrap(),
+        0,
+        "updated",
+    );
+}
+
 /// Waits until something is true of what a child does; it must not end before.
 fn until(child: &mut std::process::Child, what: &str, mut is_so: impl FnMut() -> bool) {
     let began = Instant::now();

@@ -1,16 +1,16 @@
 //! `vkstash base`: makes stashes that programs only read, and keeps the list of those that they look into
 //! (docs/bases.md).
 
-use std::fs::{self, DirBuilder, Permissions};
+pub(crate) mod unfinished;
+
+use std::fs::{self, Permissions};
 use std::io::{self, BufReader, BufWriter};
 use std::os::unix::fs::MetadataExt as _;
-use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf, absolute};
 
-use rustix::fs::{CWD, RenameFlags};
-use rustix::io::Errno;
-
+use self::unfinished::Unfinished;
 use crate::cli::{BaseAction, BaseArgs, BaseBuildArgs, BaseChangeArgs, BaseListArgs};
 use crate::config::edit::{self, Change, EditError};
 use crate::config::problems::say_ignored;
@@ -164,21 +164,21 @@ fn build(args: &BaseBuildArgs) -> Result<(), BaseError> {
     // The base gets its name when it is complete.
     let unfinished = Unfinished::next_to(&args.base).map_err(not_created)?;
     match &args.archive {
-        Some(archive) => crate::import::take(&unfinished.0, archive, args.artifacts)?,
+        Some(archive) => crate::import::take(unfinished.path(), archive, args.artifacts)?,
         None => {
             let root = root::root(args.dir.as_deref()).ok_or(ExportError::NoRoot)?;
             let Chosen { parts, bytes } = chosen_parts(&root, &args.applications, args.portable)?;
-            copy(&root, &parts, bytes, &unfinished.0)?;
+            copy(&root, &parts, bytes, unfinished.path())?;
         }
     }
-    pack(&unfinished.0).map_err(BaseError::Pack)?;
-    let found = list_applications(&unfinished.0).map_err(BaseError::Pack)?;
+    pack(unfinished.path()).map_err(BaseError::Pack)?;
+    let found = list_applications(unfinished.path()).map_err(BaseError::Pack)?;
     let parts =
         found.iter().flat_map(|application| &application.parts).filter(|part| part.segments > 0).count();
     if parts == 0 {
         return Err(ExportError::Nothing.into());
     }
-    let bytes = make_readable(&unfinished.0).map_err(not_created)?;
+    let bytes = make_readable(unfinished.path()).map_err(not_created)?;
     unfinished.finish(&args.base).map_err(not_created)?;
     let (parts, size) = (counted(parts as u64, "part"), size(bytes));
     output::print(&format!("{parts} with {size} in {}\n", args.base.display())).map_err(BaseError::Print)
@@ -218,31 +218,4 @@ fn make_readable(path: &Path) -> io::Result<u64> {
     }
     fs::set_permissions(path, Permissions::from_mode(0o755))?;
     Ok(bytes)
-}
-
-/// A base that is being made; dropped before it has its name, it is gone.
-struct Unfinished(PathBuf);
-
-impl Unfinished {
-    fn next_to(base: &Path) -> io::Result<Unfinished> {
-        let nanos = std::time::UNIX_EPOCH.elapsed().map_or(0, |time| time.as_nanos());
-        let path = base.with_file_name(format!(".vkstash-base-{}-{nanos}", std::process::id()));
-        DirBuilder::new().mode(0o700).create(&path)?;
-        Ok(Unfinished(path))
-    }
-
-    fn finish(self, base: &Path) -> io::Result<()> {
-        match rustix::fs::renameat_with(CWD, &self.0, CWD, base, RenameFlags::NOREPLACE) {
-            // A file system or kernel without that flag.
-            Err(Errno::INVAL | Errno::NOSYS) => fs::rename(&self.0, base),
-            other => Ok(other?),
-        }
-    }
-}
-
-impl Drop for Unfinished {
-    fn drop(&mut self) {
-        // After `finish` the folder has another name, and nothing is there.
-        let _ = fs::remove_dir_all(&self.0);
-    }
 }

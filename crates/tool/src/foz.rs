@@ -1,7 +1,7 @@
 //! Archives of Fossilize, for `vkstash export` and `vkstash import` (docs/fossilize.md).
 
 use std::collections::BTreeMap;
-use std::io::{self, BufWriter};
+use std::io::{self, BufWriter, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
@@ -36,6 +36,8 @@ pub(crate) enum FozError {
         archive.display()
     )]
     NoOwner { archive: PathBuf, names: String, known: &'static str },
+    #[error("{} of {} left out", .0, counted(*.1, "archive"))]
+    LeftOut(u64, u64),
     #[error("there is nothing to export")]
     Nothing,
     #[error("{} is there already; remove it or name another file", .0.display())]
@@ -99,18 +101,62 @@ impl Owner<'_> {
     }
 }
 
-/// Takes archives in, and tells what they had.
-pub(crate) fn import(root: &Path, files: &[PathBuf], owner: Owner<'_>) -> Result<(), FozError> {
-    let mut out = Printer::open()?;
-    for file in files {
-        let archive = Reader::open(file)?;
-        let app = owner.of(root, file, &archive)?;
-        let mut progress = Progress::new("importing", Unit::Things);
-        let imported = import::import(&archive, root, &app, &mut |done, total| progress.set(done, total))?;
-        drop(progress);
-        tell(&app, &imported, &mut out)?;
+impl FozError {
+    /// Whether other archives can be read all the same.
+    fn is_of_one_archive(&self) -> bool {
+        matches!(
+            self,
+            FozError::Archive(_) | FozError::Import(import::FozError::Archive(_)) | FozError::NoOwner { .. }
+        )
     }
-    Ok(())
+}
+
+/// Takes one archive in, and tells what it had.
+pub(crate) fn import(root: &Path, file: &Path, owner: Owner<'_>) -> Result<(), FozError> {
+    take(root, file, &Reader::open(file)?, owner, &mut Printer::open()?)
+}
+
+/// Takes in the archives that Steam has of a game. One that cannot be read costs itself alone.
+pub(crate) fn import_all(root: &Path, files: &[PathBuf], owner: Owner<'_>) -> Result<(), FozError> {
+    let mut out = Printer::open()?;
+    let (mut empty, mut left_out) = (0, 0);
+    for file in files {
+        let archive = match Reader::open(file) {
+            Ok(archive) if archive.entries().is_empty() && !owner.is_named() => None,
+            Err(archive::OpenError::TooShort { .. }) => None,
+            archive => Some(archive),
+        };
+        let Some(archive) = archive else {
+            empty += 1;
+            continue;
+        };
+        let taken = archive.map_err(FozError::from);
+        match taken.and_then(|archive| take(root, file, &archive, owner, &mut out)) {
+            Err(error) if error.is_of_one_archive() && files.len() > 1 => {
+                writeln!(out, "left out: {error}")?;
+                left_out += 1;
+            }
+            taken => taken?,
+        }
+    }
+    if empty > 0 {
+        writeln!(out, "skipped: {} without entries", counted(empty, "archive"))?;
+    }
+    if left_out > 0 { Err(FozError::LeftOut(left_out, files.len() as u64)) } else { Ok(()) }
+}
+
+fn take(
+    root: &Path,
+    file: &Path,
+    archive: &Reader,
+    owner: Owner<'_>,
+    out: &mut impl io::Write,
+) -> Result<(), FozError> {
+    let app = owner.of(root, file, archive)?;
+    let mut progress = Progress::new("importing", Unit::Things);
+    let imported = import::import(archive, root, &app, &mut |done, total| progress.set(done, total))?;
+    drop(progress);
+    Ok(tell(&app, &imported, out)?)
 }
 
 fn tell(app: &AppName, imported: &FozImported, out: &mut impl io::Write) -> io::Result<()> {

@@ -1,7 +1,9 @@
 //! `vkstash gc`: brings the stash within its limits now.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::io::{self, Write as _};
+use std::path::Path;
 
 use vkstash_model::recipe;
 use vkstash_store::format::refusal::OpenError;
@@ -9,9 +11,11 @@ use vkstash_store::maintenance;
 use vkstash_store::maintenance::outcome::Outcome;
 use vkstash_store::settings;
 
+use crate::base::unfinished::remove_left;
 use crate::cli::GcArgs;
 use crate::in_force;
 use crate::output::Printer;
+use crate::pulled_bases;
 use crate::root;
 use crate::session_caches;
 use crate::term::progress::{Progress, Unit};
@@ -37,6 +41,7 @@ pub(crate) fn main(args: &GcArgs) -> Result<(), GcError> {
     let outcome = maintenance::run_with(&root, recipe::modules_of, &tell_progress)?;
     drop(progress);
     let sessions = session_caches::clean(&root)?;
+    let pulled = pulled_bases::clean(&root)?;
     let mut out = Printer::open()?;
     if sessions.caches == 0 || outcome != Outcome::default() {
         tell(&outcome, &mut out)?;
@@ -44,7 +49,17 @@ pub(crate) fn main(args: &GcArgs) -> Result<(), GcError> {
     if sessions.caches > 0 {
         writeln!(out, "removed: {}, {}", counted(sessions.caches, "session cache"), size(sessions.bytes))?;
     }
+    if pulled.bytes > 0 {
+        writeln!(out, "removed: {}, {}", counted(pulled.bases, "pulled base"), size(pulled.bytes))?;
+    }
     let read = settings::read(&root);
+    // A base is built beside the one that it replaces.
+    let places: BTreeSet<_> =
+        read.all().bases.iter().filter_map(|base| base.parent().map(Path::to_owned)).collect();
+    let unfinished = places.iter().map(|place| remove_left(place)).sum::<u64>();
+    if unfinished > 0 {
+        writeln!(out, "removed: {}", counted(unfinished, "unfinished base"))?;
+    }
     match in_force::limits_to_enforce(&root, &read) {
         Some(_) => Ok(()),
         None => Err(GcError::Settings(read.complaints())),

@@ -39,12 +39,10 @@ pub(crate) fn main(args: &ImportArgs) -> Result<(), ImportError> {
     let root = root::root(args.dir.as_deref()).ok_or(ImportError::NoRoot)?;
     let owner = Owner { application: args.application.as_deref(), program: args.program.as_deref() };
     match (&args.file, args.steam) {
-        (Some(file), _) if foz::is_archive(file) => {
-            Ok(foz::import(&root, std::slice::from_ref(file), owner)?)
-        }
+        (Some(file), _) if foz::is_archive(file) => Ok(foz::import(&root, file, owner)?),
         (Some(file), _) if owner.is_named() => Err(ImportError::NotFossilize(file.clone())),
         (Some(file), _) => take(&root, file, args.artifacts),
-        (None, Some(Some(game))) => Ok(foz::import(&root, &steam::archives(game)?, owner)?),
+        (None, Some(Some(game))) => Ok(foz::import_all(&root, &steam::archives(game)?, owner)?),
         (None, _) => Ok(steam::list(&mut Printer::open()?)?),
     }
 }

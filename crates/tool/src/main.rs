@@ -11,8 +11,9 @@
 //!   `manual` man pages; `completion` what shells complete
 //! - `environment` what the loader of a process is told; `folder` the folder that it finds the layer in
 //! - `foz` archives of Fossilize, for `export` and `import`; `steam` where Steam keeps such
-//! - `session_caches` the caches of sessions, for `gc`; `development` the header and the file for pkg-config;
-//!   `manifest` the layer's manifests; `in_force` the settings in force, and their sources
+//! - `pulled_bases` bases that were fetched, and `session_caches` the caches of sessions, for `gc`; `development` the
+//!   header and the file for pkg-config; `manifest` the layer's manifests; `in_force` the settings in force, and their
+//!   sources
 //! - `driver_caches` the caches that drivers have on disk; `choice` which application a name means; `library` the
 //!   layer library that belongs to this tool; `remote` the program for object stores; `output` printing; `confirm`
 //!   asking
@@ -57,6 +58,7 @@ mod pending_signals;
 mod prewarm;
 mod prewarm_worker;
 mod prune;
+mod pulled_bases;
 mod quarantine;
 mod regular;
 mod remote;

@@ -114,20 +114,21 @@ fn remove_stale(folder: &Path) {
         }
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let Ok(file) = rustix::fs::open(entry.path(), flags, Mode::empty()) else { continue };
-        if is_stale(&file) {
+        // Shared, because NFS gives exclusive locks only to descriptors that can write.
+        if is_free(&file, FlockOperation::NonBlockingLockShared) {
             let _ = std::fs::remove_file(entry.path());
         }
     }
 }
 
-fn is_stale(file: &OwnedFd) -> bool {
+/// Whether a file or folder is the user's, and no live process has a lock of it that this lock would wait for.
+pub(crate) fn is_free(file: &OwnedFd, lock: FlockOperation) -> bool {
     let own = rustix::process::geteuid().as_raw();
-    rustix::fs::fstat(file).is_ok_and(|stat| stat.st_uid == own)
-        // Shared, because NFS gives exclusive locks only to descriptors that can write.
-        && rustix::fs::flock(file, FlockOperation::NonBlockingLockShared).is_ok()
+    rustix::fs::fstat(file).is_ok_and(|stat| stat.st_uid == own) && rustix::fs::flock(file, lock).is_ok()
 }
 
-fn folder(path: &Path) -> &Path {
+/// The folder in which a path is.
+pub(crate) fn folder(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 

@@ -104,6 +104,65 @@ fn what_cannot_be_built_says_why_and_leaves_nothing() {
     assert!(fs::read_dir(&base).unwrap().next().is_none());
 }
 
+/// A build that waits for the rest of its archive, and its folder.
+fn waiting_build(sandbox: &Sandbox, base: &Path) -> (Child, PathBuf) {
+    let folders = || -> Vec<PathBuf> {
+        let paths = fs::read_dir(base.parent().unwrap()).unwrap().map(|entry| entry.unwrap().path());
+        paths
+            .filter(|path| path.file_name().unwrap().to_string_lossy().starts_with(".vkstash-base-"))
+            .collect()
+    };
+    let before = folders();
+    let mut command = sandbox.tool();
+    command.args(["base", "build"]).arg(base).args(["--archive", "-"]).stdin(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut header = tar::Header::new_ustar();
+    header.set_path("notes").unwrap();
+    header.set_size(1 << 30);
+    header.set_cksum();
+    let pipe = child.stdin.as_mut().unwrap();
+    pipe.write_all(header.as_bytes()).unwrap();
+    // No pipe holds that much: the build has read, so it has its folder.
+    pipe.write_all(&vec![1; 8 << 20]).unwrap();
+    let folder = folders().into_iter().find(|path| !before.contains(path));
+    (child, folder.unwrap())
+}
+
+#[test]
+fn folders_of_interrupted_builds_are_removed_and_those_of_running_ones_stay() {
+    let sandbox = Sandbox::new();
+    let place = sandbox.path("place");
+    fs::create_dir(&place).unwrap();
+    let (from, base) = (sandbox.path("from"), place.join("base"));
+    fill(&from, "game");
+    let interrupted = |signal| {
+        let (mut child, folder) = waiting_build(&sandbox, &base);
+        send(&child, signal);
+        assert_eq!(child.wait().unwrap().signal(), Some(signal));
+        assert!(folder.is_dir());
+        folder
+    };
+    let (mut running, its_folder) = waiting_build(&sandbox, &place.join("other"));
+    let left = interrupted(libc::SIGKILL);
+    let again = interrupted(libc::SIGINT);
+    assert!(!left.exists(), "the next build has removed what was left");
+    let foreign = [".vkstash-base-", ".vkstash-base-1-a", ".vkstash-base-1"].map(|name| place.join(name));
+    foreign.iter().for_each(|path| fs::create_dir(path).unwrap());
+    let told = build(&sandbox, &from, &base, &[]);
+    assert!(told.status.success() && told.stderr.is_empty(), "{told:?}");
+    assert!(!again.exists() && its_folder.is_dir() && foreign.iter().all(|path| path.is_dir()));
+
+    fs::rename(&base, place.join("moved")).unwrap();
+    let left = interrupted(libc::SIGKILL);
+    fs::rename(place.join("moved"), &base).unwrap();
+    assert!(of_list(&sandbox, &["add".as_ref(), base.as_os_str()]).status.success());
+    let told = output(sandbox.tool().arg("gc").env("VKSTASH_DIR", sandbox.path("stash")));
+    assert_eq!(text(&told.stdout), "nothing to evict, and nothing to merge\nremoved: 1 unfinished base\n");
+    assert!(!left.exists() && its_folder.is_dir() && base.is_dir());
+    running.kill().unwrap();
+    running.wait().unwrap();
+}
+
 #[test]
 fn a_command_gets_its_bases() {
     let sandbox = Sandbox::new();

@@ -1,5 +1,6 @@
 //! `vkstash export` and `vkstash import`: from one machine to another, over pipes, with other tools and with errors.
 
+use vkstash_fossilize::archive::{Tag, Writer};
 use vkstash_model::identifier::module_identity;
 use vkstash_store::format::app_name::AppName;
 use vkstash_store::format::record::Kind;
@@ -358,4 +359,43 @@ fn archives_of_steam_are_found_by_the_games_number() {
     assert!(one_error_line(&other).contains("no shader archives of the game 7"), "{other:?}");
     let taken = vkstash(&sandbox, &["import", "--steam", "4711", "--program", "/games/a.exe"], &dir);
     assert_eq!(done(&taken), "a: nothing new\n");
+}
+
+/// An archive of one entry, which says what a program calls itself.
+fn archive_of(program: &str) -> Vec<u8> {
+    let example = include_str!("../../fossilize/src/json/golden/application.json");
+    let mut writer = Writer::new(Vec::new()).unwrap();
+    let document = example.replace("\"game\"", &format!("{program:?}"));
+    assert!(writer.write(Tag::ApplicationInfo, 1, document.as_bytes()).unwrap());
+    writer.finish().unwrap()
+}
+
+#[test]
+fn an_archive_of_steam_that_cannot_be_read_costs_itself_alone() {
+    let sandbox = Sandbox::new();
+    let dir = sandbox.path("stash");
+    fill(&dir, "game");
+    let folder = sandbox.home().join(".local/share/Steam/steamapps/shadercache/4711/fozpipelinesv6");
+    fs::create_dir_all(&folder).unwrap();
+    let put = |name: &str, bytes: &[u8]| fs::write(folder.join(name), bytes).unwrap();
+    // What Fossilize's layer leaves where nothing was recorded.
+    put("a.foz", b"");
+    put("b.foz", b"\x81FOSSILIZEDB\0\0\0");
+    put("c.foz", b"\x81FOSSILIZEDB\0\0\0\x06");
+    put("z.foz", &archive_of("game"));
+    let import = || vkstash(&sandbox, &["import", "--steam", "4711"], &dir);
+    let taken = import();
+    let said = done(&taken);
+    assert!(said.starts_with("game: ") && said.lines().count() == 2, "{said}");
+    assert!(said.ends_with("\nskipped: 3 archives without entries\n"), "{said}");
+    put("d.foz", b"something else altogether");
+    put("e.foz", &archive_of("somebody else"));
+    let partly = import();
+    let said = text(&partly.stdout);
+    let lines: Vec<_> = said.lines().collect();
+    assert!(lines[0].starts_with("left out: ") && lines[0].contains("d.foz is not an archive"), "{said}");
+    assert!(lines[1].starts_with("left out: ") && lines[1].contains("e.foz is of somebody_else"), "{said}");
+    assert_eq!(lines[2..], ["game: nothing new", "skipped: 3 archives without entries"]);
+    assert_eq!(one_error_line(&partly), "vkstash: 2 of 6 archives left out\n");
+    assert_eq!(partly.status.code(), Some(1));
 }

@@ -41,6 +41,29 @@ fn folders_without_a_record_are_removed() {
 }
 
 #[test]
+fn empty_guard_files_of_killed_programs_are_removed() {
+    let sandbox = Sandbox::new();
+    let dir = sandbox.path("stash");
+    let app = AppName::new(Some(b"game"), b"/bin/game", &[]);
+    let stash = Stash::open_patiently(&dir, &app).unwrap();
+    assert!(stash.device(&header()).unwrap().put(Kind::Artifact, &[1; 32], noise(100)));
+    drop(stash);
+    let part = dir.join(&app.folder).join(format!("device-{}", header().short_digest()));
+    // The second one is that of a program that runs, and the third one says what a program died of.
+    let guards = [1, 2, 3].map(|number: u64| part.join(format!("00000001-{number:016x}.vkg")));
+    guards.iter().for_each(|path| fs::write(path, "").unwrap());
+    fs::write(&guards[2], "something").unwrap();
+    let running = fs::File::open(&guards[1]).unwrap();
+    rustix::fs::flock(&running, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    let there = || guards.each_ref().map(|path| path.exists());
+    assert_eq!(gc(&sandbox, &dir), "nothing to evict, and nothing to merge\n");
+    assert_eq!(there(), [false, true, true]);
+    drop(running);
+    gc(&sandbox, &dir);
+    assert_eq!(there(), [false, false, true]);
+}
+
+#[test]
 fn records_beyond_the_limit_are_evicted_and_reported() {
     let sandbox = Sandbox::new();
     let dir = sandbox.path("stash");
@@ -58,6 +81,61 @@ fn records_beyond_the_limit_are_evicted_and_reported() {
     assert!(told.contains("(total_limit)") && told.contains("evicted: 11 records"), "{told}");
     let stash = Stash::open_patiently(&dir, &app).unwrap();
     assert_eq!(stash.portable().len(Kind::Module), 9);
+}
+
+/// A store's folder with the bases of two applications, of which the first one has replaced another.
+fn pulled_bases(sandbox: &Sandbox) -> PathBuf {
+    let store = sandbox.home().join(".local/share/vkstash/remote/0123456789abcdef");
+    for (name, bytes) in [("old/game", 100_000), ("base/game", 300_000), ("base/other", 300_000)] {
+        let folder = store.join(name).join("portable");
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("new.vks"), noise(bytes)).unwrap();
+    }
+    // What both have is there once.
+    fs::hard_link(store.join("base/game/portable/new.vks"), store.join("old/game/portable/kept.vks"))
+        .unwrap();
+    fs::create_dir(store.join("tmp")).unwrap();
+    let older = fs::File::open(store.join("base/other")).unwrap();
+    older.set_modified(std::time::SystemTime::UNIX_EPOCH + Duration::from_secs(1)).unwrap();
+    store
+}
+
+#[test]
+fn pulled_bases_count_against_the_limit_and_yield_before_records() {
+    let sandbox = Sandbox::new();
+    let dir = sandbox.path("stash");
+    let app = AppName::new(Some(b"game"), b"/bin/game", &[]);
+    let stash = Stash::open_patiently(&dir, &app).unwrap();
+    for number in 0..20 {
+        assert!(stash.portable().put(Kind::Module, &[number; 32], noise(50_000)));
+    }
+    drop(stash);
+    let store = pulled_bases(&sandbox);
+    let there = || ["old/game", "base/game", "base/other"].map(|name| store.join(name).exists());
+    fs::write(dir.join("config.toml"), "limit = '1500KiB'\n").unwrap();
+    let own = |command: &str| {
+        let told = output(sandbox.tool().arg(command).env("VKSTASH_DIR", &dir));
+        assert!(told.status.success(), "{told:?}");
+        text(&told.stdout).to_owned()
+    };
+    let shown = own("stats");
+    assert!(shown.contains("the whole stash with 683.6 KiB of pulled bases: 1.6 MiB, 11"), "{shown}");
+    // They are no part of a stash that the user's programs do not have.
+    let other = sandbox.path("other");
+    fs::create_dir(&other).unwrap();
+    fs::write(other.join("config.toml"), "limit = '1KiB'\n").unwrap();
+    gc(&sandbox, &other);
+    let lock = fs::File::create(store.join("lock")).unwrap();
+    rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    own("gc");
+    assert_eq!(there(), [true; 3], "a pull is at work");
+    drop(lock);
+    let told = own("gc");
+    assert_eq!(told, "nothing to evict, and nothing to merge\nremoved: 1 pulled base, 390.6 KiB\n");
+    assert_eq!(there(), [false, true, false], "first what was replaced, then what was fetched longest ago");
+    assert_eq!(own("gc"), "nothing to evict, and nothing to merge\n");
+    let stash = Stash::open_patiently(&dir, &app).unwrap();
+    assert_eq!(stash.portable().len(Kind::Module), 20);
 }
 
 /// Where a file says something that cannot be read, it may be that no limit holds.

@@ -31,7 +31,15 @@ pub enum OpenError {
         /// What the system said.
         source: io::Error,
     },
-    /// Something else, or an archive whose writer has not written the first 16 bytes yet.
+    /// Fewer than 16 bytes. Fossilize's layer leaves such a file where it has recorded nothing, or writes them soon.
+    #[error(
+        "{path} is not an archive of Fossilize: it is shorter than the 16 bytes that a .foz file begins with"
+    )]
+    TooShort {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Something else.
     #[error("{path} is not an archive of Fossilize: its first 16 bytes are not those of a .foz file")]
     NotAnArchive {
         /// The file.

@@ -43,7 +43,7 @@ impl Reader {
             return Err(OpenError::NotAFile { path: path_of_error() });
         }
         if metadata.len() < EMPTY {
-            return Err(OpenError::NotAnArchive { path: path_of_error() });
+            return Err(OpenError::TooShort { path: path_of_error() });
         }
         let mut beginning = ([0; MAGIC.len()], [0]);
         file.read_exact(&mut beginning.0)

@@ -43,12 +43,22 @@ pub fn run_with(
         }
         Err(error) => return Err(error),
     };
+    clean_up_parts(&root);
     let work = Work { application: None, at_shutdown: false, interrupted: &|| false, progress, modules_of };
     let mut outcome = maintain(&root, &work);
     // Temporary files of an import, on file systems without unnamed files.
     clean_up(&root);
     outcome.emptied = remove::without_records(&root);
     Ok(outcome)
+}
+
+/// Removes what killed programs have left unfinished in parts that no program has written to since.
+fn clean_up_parts(root: &Folder) {
+    for name in root.names("").unwrap_or_default() {
+        let Ok(application) = root.sub(&name, false) else { continue };
+        let parts = survey::part_names(&application);
+        parts.iter().filter_map(|part| application.sub(part, false).ok()).for_each(|part| clean_up(&part));
+    }
 }
 
 /// Does the maintenance that `work` describes. Another process tries again what fails.

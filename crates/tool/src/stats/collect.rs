@@ -22,7 +22,7 @@ use crate::choice::{ChoiceError, choose, program_of};
 use crate::config::problems::problems;
 use crate::driver_caches::limits;
 use crate::tally::Tally;
-use crate::{in_force, names, session_caches};
+use crate::{in_force, names, pulled_bases, session_caches};
 
 /// Why there are no statistics.
 #[derive(Debug, thiserror::Error)]
@@ -66,15 +66,18 @@ fn shown(root: &Path, found: Vec<ApplicationInfo>, selection: Selection) -> Stas
     let mut applications: Vec<_> = parallel::map(&found, described).into_iter().flatten().collect();
     applications.sort_by_key(|application| std::cmp::Reverse(application.last_use_unix_ms));
     let bytes = in_force::sum(applications.iter().map(|application| application.bytes));
+    let pulled = pulled_bases::bytes(root);
     let limits = in_force::limits(root, &of_all);
     let limit_bytes = Some(limits.total_bytes).filter(|&limit| limit != u64::MAX);
     Stash {
         schema: SCHEMA,
         root: root.to_string_lossy().into_owned(),
         bytes,
+        pulled_bases_bytes: pulled,
         keep: KeepAll {
             limit_bytes,
-            limit_used_percent: limit_bytes.and_then(|limit| in_force::percent(bytes, limit)),
+            limit_used_percent: limit_bytes
+                .and_then(|limit| in_force::percent(bytes.saturating_add(pulled), limit)),
             free_space_bytes: limits.free_space_floor,
             missing_space_bytes: missing_space(root, limits.free_space_floor),
             device_age_ms: Some(limits.device_age).filter(|&age| age != u64::MAX),

@@ -20,6 +20,8 @@ pub(crate) struct Stash {
     pub(crate) root: String,
     /// Sum of the applications' sizes.
     pub(crate) bytes: u64,
+    /// What `vkstash-remote` has fetched for the user of this stash; not part of `bytes`, but of the limit.
+    pub(crate) pulled_bases_bytes: u64,
     pub(crate) keep: KeepAll,
     pub(crate) selection: Selection,
     /// Sorted by last use, the latest first.
@@ -48,7 +50,7 @@ pub(crate) enum Selection {
 pub(crate) struct KeepAll {
     /// Null: no limit.
     pub(crate) limit_bytes: Option<u64>,
-    /// Use of the limit in percent; null without one.
+    /// Use of the limit in percent, by pulled bases too; null without one.
     pub(crate) limit_used_percent: Option<f64>,
     pub(crate) free_space_bytes: u64,
     /// How much less than `free_space_bytes` is free now.

@@ -92,9 +92,12 @@ fn describe_stash(lines: &mut Vec<String>, stash: &Stash, view: View) {
         );
         lines.extend(attention(&[line], true).iter().map(|line| line.trim_start().to_owned()));
     }
-    if !stash.applications.is_empty() && !view.is_named {
-        let used = in_force::used(stash.bytes, stash.keep.limit_bytes);
-        lines.push(format!("the whole stash: {used}, in {}", plain(&stash.root)));
+    let pulled = stash.pulled_bases_bytes;
+    if (!stash.applications.is_empty() || pulled > 0) && !view.is_named {
+        let used = in_force::used(stash.bytes.saturating_add(pulled), stash.keep.limit_bytes);
+        let bases =
+            if pulled == 0 { String::new() } else { format!(" with {} of pulled bases", size(pulled)) };
+        lines.push(format!("the whole stash{bases}: {used}, in {}", plain(&stash.root)));
     }
 }
 

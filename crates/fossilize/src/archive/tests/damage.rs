@@ -56,7 +56,7 @@ fn a_cut_archive_has_the_entries_before_the_cut() {
     for length in 0..=bytes.len() {
         let opened = Archive::of(&bytes[..length]).open();
         let Some(complete) = ends.iter().rposition(|&end| end <= length) else {
-            assert!(matches!(opened, Err(OpenError::NotAnArchive { .. })), "{length} bytes");
+            assert!(matches!(opened, Err(OpenError::TooShort { .. })), "{length} bytes");
             continue;
         };
         let reader = opened.unwrap();
