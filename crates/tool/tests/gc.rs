@@ -176,10 +176,9 @@ fn caches_of_sessions_count_against_the_limits_and_old_drivers_ones_go() {
     };
     let sessions = dir.join(&app.folder).join("sessions");
     let there = || {
-        let names =
-            fs::read_dir(&sessions).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
-        let mut numbers: Vec<_> =
-            names.filter(|name| name.ends_with(".val")).map(|name| name.as_bytes()[1] - b'0').collect();
+        let names = fs::read_dir(&sessions).unwrap().map(|entry| entry.unwrap().file_name());
+        let values = names.filter(|name| name.to_str().unwrap().ends_with(".val"));
+        let mut numbers: Vec<_> = values.map(|name| name.as_encoded_bytes()[1] - b'0').collect();
         numbers.sort_unstable();
         numbers
     };

@@ -11,8 +11,8 @@ pub fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
-/// A recorded time, for ordering it among others. One in the future comes before all, as 0: the clock was wrong then, or
-/// is now, so it does not show that something else is older.
+/// A recorded time, for ordering it among others. One in the future comes before all, as 0: the clock was wrong then,
+/// or is now, so it does not show that something else is older.
 pub fn believed(time: u64, now: u64) -> u64 {
     if time > now { 0 } else { time }
 }
