@@ -467,10 +467,11 @@ impl Pull<'_> {
         }
         let new_list = list.and_then(|(_, new)| new);
         // Where something is refused, nothing says that it was withdrawn.
-        if is_whole && wanted.parts.is_empty() {
-            if let Err(error) = self.withdraw(application) {
-                return self.fail(application, "", &Refusal::Disk(error), pulled);
-            }
+        if is_whole
+            && wanted.parts.is_empty()
+            && let Err(error) = self.withdraw(application)
+        {
+            return self.fail(application, "", &Refusal::Disk(error), pulled);
         }
         if let Err(error) = self.install(application, &wanted, new_list, kept, pulled) {
             return self.fail(application, "", &Refusal::Disk(error), pulled);
