@@ -88,7 +88,7 @@ impl Recorder {
             is_at_work: AtomicBool::new(false),
             in_vain: AtomicU32::new(0),
         });
-        work::enter(&recorder);
+        work::enter(&recorder, device);
         recorder
     }
 

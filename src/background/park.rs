@@ -103,7 +103,7 @@ pub fn start(device: &Arc<Device>) {
         questions: Questions::default(),
         manners: if processors::are_roomy() { Manners::BesideCalls } else { Manners::AfterCalls },
     });
-    work::enter(&parker);
+    work::enter(&parker, device);
     device.parked.expect_plan();
     let late = Arc::downgrade(&parker);
     let begin = move || {

@@ -162,14 +162,16 @@ pub(super) fn of_process() -> &'static Pool {
 }
 
 impl Owner {
-    /// A new owner. It lasts until [`leave`], in this process: in a forked child its tasks are cancelled.
+    /// A new owner. Until it is registered its tasks are cancelled.
     #[allow(clippy::new_without_default, reason = "each is another one")]
     pub fn new() -> Owner {
-        of_process().new_owner()
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Owner(NEXT.fetch_add(1, Ordering::Relaxed))
     }
 }
 
-/// Says what the pool may ask of the owner.
+/// The owner's tasks are accepted from now on until [`leave`], in this process: in a forked child they are cancelled.
+/// `producer`: what the pool may ask of it.
 pub fn register(owner: Owner, producer: Arc<dyn Producer>) {
     of_process().register(owner, producer);
 }
@@ -228,19 +230,20 @@ impl Pool {
         }))
     }
 
+    #[cfg(test)]
     pub(super) fn new_owner(&self) -> Owner {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let owner = NEXT.fetch_add(1, Ordering::Relaxed);
-        if let Some(mut state) = self.0.lock() {
-            state.queue.enter(owner, Info::default());
-        }
-        Owner(owner)
+        let owner = Owner::new();
+        self.enter(owner, Info::default());
+        owner
     }
 
     pub(super) fn register(&self, owner: Owner, producer: Arc<dyn Producer>) {
-        let mut state = self.0.lock();
-        if let Some(owned) = state.as_mut().and_then(|state| state.queue.owner(owner.0)) {
-            owned.info.producer = Some(producer);
+        self.enter(owner, Info { producer: Some(producer), ..Info::default() });
+    }
+
+    fn enter(&self, owner: Owner, info: Info) {
+        if let Some(mut state) = self.0.lock() {
+            state.queue.enter(owner.0, info);
         }
     }
 

@@ -8,6 +8,7 @@ use ash::vk;
 use super::objects::{DeviceTraits, OwnObjects};
 use super::pool::{self, Owner, Producer};
 use crate::state::device::{Device, IdentifierMode};
+use crate::state::instance::Instance;
 use vkstash_model::counters::Count;
 use vkstash_recipe::rebuild::Limits;
 use vkstash_store::base::sync::{Mutex, MutexGuard};
@@ -66,18 +67,24 @@ fn works() -> MutexGuard<'static, Vec<Arc<dyn Work>>> {
     WORKS.get().lock()
 }
 
-/// Tasks of this work may be queued from now on, until [`leave`] or [`leave_instance`].
-pub(super) fn enter<W: Work>(work: &Arc<W>) {
-    pool::register(work.context().owner, Arc::new(AsProducer(Arc::downgrade(work))));
-    works().push(work.clone());
+/// Tasks of this work may be queued from now on, until [`leave`] or [`leave_instance`]. After these, which a worker may
+/// come too late for, they are cancelled.
+pub(super) fn enter<W: Work>(work: &Arc<W>, device: &Device) {
+    let mut works = works();
+    // Asked where those that leave have to wait, or see the work.
+    if !device.is_left() && !device.instance().is_left() {
+        pool::register(work.context().owner, Arc::new(AsProducer(Arc::downgrade(work))));
+        works.push(work.clone());
+    }
 }
 
 /// The program destroys an instance whose devices it may not have destroyed: nothing is done for them any more. False:
 /// a worker may still be in the driver.
-pub fn leave_instance(instance: vk::Instance) -> bool {
+pub fn leave_instance(instance: &Instance) -> bool {
+    instance.leave();
     let Some(works) = WORKS.known() else { return true };
     let works = works.lock();
-    let of_instance = works.iter().filter(|work| work.context().instance == instance);
+    let of_instance = works.iter().filter(|work| work.context().instance == instance.handle);
     let owners: Vec<Owner> = of_instance.map(|work| work.context().owner).collect();
     drop(works);
     // Each is left, whatever came of the others.
@@ -91,6 +98,7 @@ pub fn leave_instance(instance: vk::Instance) -> bool {
 /// # Safety
 /// The device is alive, and the pipelines of it that the program got are destroyed.
 pub unsafe fn leave(device: &Device) -> bool {
+    device.leave();
     let Some(works) = WORKS.known() else { return true };
     let is_of_device = |work: &Arc<dyn Work>| std::ptr::eq(work.context().device.as_ptr(), device);
     let mut works = works.lock();

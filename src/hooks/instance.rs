@@ -173,10 +173,10 @@ pub unsafe extern "system" fn destroy_instance(
     }
     // SAFETY: the program destroys a live instance, once; its dispatch key is read before it is gone.
     let removed = guard("vkDestroyInstance", || unsafe { instance::remove(handle) }, || None);
-    let left = guard("vkDestroyInstance", || work::leave_instance(handle), || false);
     let Some(instance) = removed else {
         return guard("vkDestroyInstance", || process::release(handle), || ());
     };
+    let left = guard("vkDestroyInstance", || work::leave_instance(&instance), || false);
     if !left || instance.is_kept() {
         log::init();
         tracing::warn!("a background task does not end; its instance is not destroyed");

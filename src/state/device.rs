@@ -114,6 +114,7 @@ pub struct Device {
     pub deferred: Operations,
     /// Workers stay away from this device: a driver call of one of them did not end within its time.
     is_closed_to_workers: AtomicBool,
+    is_left: AtomicBool,
     /// The device of the process that this one was forked from. Never dropped.
     pub(super) parents: Option<Arc<Device>>,
     /// The process, as [`fork::now`] numbers it, in which the device was created.
@@ -239,6 +240,7 @@ impl Device {
             shader_code: ShaderCode::default(),
             deferred: Operations::default(),
             is_closed_to_workers: AtomicBool::new(false),
+            is_left: AtomicBool::new(false),
             decided,
             parents: None,
             process: fork::here(),
@@ -420,6 +422,16 @@ impl Device {
     /// The instance that it was created from.
     pub fn instance(&self) -> &Arc<Instance> {
         &self.instance
+    }
+
+    /// The program destroys it: no background work begins for it any more.
+    pub fn leave(&self) {
+        self.is_left.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether the program destroys it.
+    pub fn is_left(&self) -> bool {
+        self.is_left.load(Ordering::SeqCst)
     }
 
     /// Whether the driver may call the program back from a thread of the program's that calls the driver.

@@ -41,6 +41,7 @@ pub struct Instance {
     /// The program has created nothing with the device that it destroyed last.
     pub last_device_was_idle: AtomicBool,
     is_kept: AtomicBool,
+    is_left: AtomicBool,
     /// By handle; replaced as a whole.
     physical: ArcSwap<Vec<(u64, Arc<PhysicalDevice>)>>,
 }
@@ -226,6 +227,7 @@ impl Instance {
             messengers: Messengers::default(),
             last_device_was_idle: AtomicBool::new(false),
             is_kept: AtomicBool::new(false),
+            is_left: AtomicBool::new(false),
             physical: ArcSwap::default(),
         }
     }
@@ -238,6 +240,16 @@ impl Instance {
     /// Whether the instance must not be destroyed.
     pub fn is_kept(&self) -> bool {
         self.is_kept.load(Ordering::SeqCst)
+    }
+
+    /// The program destroys it: no background work begins for its devices any more.
+    pub fn leave(&self) {
+        self.is_left.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether the program destroys it, or has.
+    pub fn is_left(&self) -> bool {
+        self.is_left.load(Ordering::SeqCst)
     }
 
     /// What is known of a physical device. Kept once it was asked for.

@@ -64,7 +64,7 @@ fn judge_child(parents: Owner) -> i32 {
     let ends = Ends::default();
     pool::queue(parents, ends.task(0, || ()));
     assert_eq!(ends.all(), [(0, Some(Cancelled::DeviceDestroyed))], "its device is the parent's");
-    let own = Owner::new();
+    let own = pool::of_process().new_owner();
     pool::queue(own, ends.task(1, || drop(gate::enter_driver().unwrap())));
     until(|| ends.all().len() == 2);
     assert!(pool::leave(own) && pool::leave(parents));
@@ -88,7 +88,7 @@ fn calls() {
 #[test]
 fn a_fork_finds_no_worker_in_a_driver() {
     passes("a_fork_finds_no_worker_in_a_driver", || {
-        let (owner, ends) = (Owner::new(), Ends::default());
+        let (owner, ends) = (pool::of_process().new_owner(), Ends::default());
         (0..2).for_each(|number| pool::queue(owner, ends.task(number, calls)));
         until(|| IN_DRIVER.load(Ordering::SeqCst) > 0);
         for _ in 0..50 {
@@ -112,7 +112,7 @@ fn a_fork_finds_no_worker_in_a_driver() {
 #[test]
 fn a_fork_does_not_wait_for_a_driver_that_hangs() {
     passes("a_fork_does_not_wait_for_a_driver_that_hangs", || {
-        let (owner, ends) = (Owner::new(), Ends::default());
+        let (owner, ends) = (pool::of_process().new_owner(), Ends::default());
         let (release, released) = mpsc::channel::<()>();
         let (entered, is_entered) = mpsc::channel();
         let hang = move || {
@@ -139,7 +139,7 @@ fn a_fork_does_not_wait_for_a_driver_that_hangs() {
 #[test]
 fn a_fork_inside_a_driver_call_does_not_wait_for_itself() {
     passes("a_fork_inside_a_driver_call_does_not_wait_for_itself", || {
-        let (owner, ends) = (Owner::new(), Ends::default());
+        let (owner, ends) = (pool::of_process().new_owner(), Ends::default());
         let (send, done) = mpsc::channel();
         let fork = move || {
             let _inside = gate::enter_driver().unwrap();
@@ -199,7 +199,7 @@ fn work_until_exit() -> Owner {
         libc::atexit(drivers_handler);
         libc::atexit(programs_handler);
     }
-    let owner = Owner::new();
+    let owner = pool::of_process().new_owner();
     (0..10).for_each(|_| pool::queue(owner, Box::new(AtExit)));
     (0..2).for_each(|_| pool::queue_after(owner, Duration::from_secs(1000), Box::new(AtExit)));
     until(|| IN_DRIVER.load(Ordering::SeqCst) > 0);
@@ -226,7 +226,7 @@ fn the_drivers_exit_handlers_find_no_worker_in_it_and_queued_tasks_are_cancelled
 fn exit_handlers_that_a_driver_registers_in_a_call_find_no_worker_in_it_either() {
     let test = "exit_handlers_that_a_driver_registers_in_a_call_find_no_worker_in_it_either";
     let body = || {
-        let (owner, ends) = (Owner::new(), Ends::default());
+        let (owner, ends) = (pool::of_process().new_owner(), Ends::default());
         let task = || {
             // SAFETY: the handler is a function of this program.
             let register = |_inside| unsafe { libc::atexit(drivers_handler) };
@@ -295,7 +295,7 @@ fn exit_in_a_signal_handler_does_not_wait_for_the_thread_that_it_has_interrupted
 fn a_driver_that_hangs_does_not_keep_the_process() {
     let test = "a_driver_that_hangs_does_not_keep_the_process";
     let body = || {
-        let (owner, ends, entered) = (Owner::new(), Ends::default(), mpsc::channel());
+        let (owner, ends, entered) = (pool::of_process().new_owner(), Ends::default(), mpsc::channel());
         let hang = move || {
             let _inside = gate::enter_driver().unwrap();
             entered.0.send(()).unwrap();
@@ -317,7 +317,7 @@ fn a_driver_that_hangs_does_not_keep_the_process() {
 fn exit_on_a_worker_does_not_wait_for_itself() {
     let test = "exit_on_a_worker_does_not_wait_for_itself";
     let body = || {
-        let (owner, ends) = (Owner::new(), Ends::default());
+        let (owner, ends) = (pool::of_process().new_owner(), Ends::default());
         let exit = || {
             let _inside = gate::enter_driver().unwrap();
             std::process::exit(7);
@@ -335,7 +335,7 @@ fn exit_on_a_worker_does_not_wait_for_itself() {
 #[test]
 fn where_no_thread_can_be_started_tasks_are_cancelled() {
     passes("where_no_thread_can_be_started_tasks_are_cancelled", || {
-        let (owner, ends) = (Owner::new(), Ends::default());
+        let (owner, ends) = (pool::of_process().new_owner(), Ends::default());
         let (before, none) = (limit(None), libc::rlimit { rlim_cur: 1, rlim_max: libc::RLIM_INFINITY });
         limit(Some(none));
         (0..3).for_each(|number| pool::queue(owner, ends.task(number, || ())));
@@ -367,7 +367,7 @@ fn a_program_that_gives_no_task_has_no_worker_and_no_gate() {
     passes("a_program_that_gives_no_task_has_no_worker_and_no_gate", || {
         let threads = || std::fs::read_dir("/proc/self/task").unwrap().count();
         let before = threads();
-        let owner = Owner::new();
+        let owner = pool::of_process().new_owner();
         assert!(pool::is_allowed());
         {
             let _call = gate::program_call();
@@ -376,7 +376,7 @@ fn a_program_that_gives_no_task_has_no_worker_and_no_gate() {
         assert!(pool::leave(owner));
         assert_eq!(threads(), before);
         static CALLED: AtomicBool = AtomicBool::new(false);
-        let owner = Owner::new();
+        let owner = pool::of_process().new_owner();
         let ends = Ends::default();
         pool::queue(owner, ends.task(0, || until(|| CALLED.load(Ordering::SeqCst))));
         {

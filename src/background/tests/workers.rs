@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::{Counter, Ends, PATIENCE, patient_pool, pool, pool_at, times, until};
 use crate::background::gate::{self, Gate, YIELDS_FOR};
 use crate::background::pauses;
-use crate::background::pool::{Cancelled, Pool, Producer, Times};
+use crate::background::pool::{Cancelled, Owner, Pool, Producer, Times};
 use vkstash_model::variables::Background;
 use vkstash_store::settings::BackgroundMode;
 
@@ -265,6 +265,19 @@ fn a_thousand_devices_leave_nothing() {
     numbers.sort_unstable();
     let expected: Vec<_> = (0..1000).chain((0..1000).step_by(3).map(|number| 1000 + number)).collect();
     assert_eq!((numbers, pool.workers()), (expected, 0));
+}
+
+/// A worker may begin work for a device that is gone by then.
+#[test]
+fn work_that_was_not_registered_has_no_task_and_keeps_no_worker() {
+    let (pool, ends) = (pool(1), Ends::default());
+    let (owner, late) = (pool.new_owner(), Owner::new());
+    pool.queue(owner, ends.task(0, || ()));
+    until(|| ends.all().len() == 1);
+    pool.queue(late, ends.task(1, || ()));
+    assert_eq!(ends.all(), [(0, None), (1, Some(Cancelled::DeviceDestroyed))]);
+    assert!(pool.leave(owner));
+    assert_eq!(pool.workers(), 0);
 }
 
 #[test]
