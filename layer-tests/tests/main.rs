@@ -13,7 +13,6 @@ mod bypass;
 mod caches;
 mod callbacks;
 mod cancelled;
-mod claims;
 mod classes;
 mod control;
 mod damage;

@@ -265,13 +265,6 @@ fn is_far_faster(call: Duration, compile: Duration) -> bool {
     compile >= 4 * call && compile - call >= Duration::from_micros(200)
 }
 
-/// Whether a compile of this call would record an artifact under its key, as a driver's blob, and nothing of the stash
-/// was in its way.
-pub fn leaves_artifact<I: CreateInfo>(request: &Request<'_, I>, artifact: &ArtifactOutcome<'_>) -> bool {
-    let place = place(request, request.call.device.cache_control());
-    matches!(artifact, ArtifactOutcome::NotOffered) && matches!(place, Place::Private | Place::Fresh)
-}
-
 /// Where an artifact can be taken from: [`Source`] before anything is made for it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {

@@ -9,7 +9,6 @@
 //! - [`driver`] what the driver's caches have, and the driver's answer where the program forbids compiling
 //! - [`artifact`] from an artifact of the stash, confirmed as taken; [`binary`] artifacts of VK_KHR_pipeline_binary
 //! - [`companion`] a cache of the layer's with what the program's would hold without the stash
-//! - [`claim`] of several processes that are about to compile the same, one does
 //! - [`fast_link`] instead of a compile, where the user wants it: a link of libraries of the pipeline's parts
 //! - [`compile`] the driver compiles, and what it made is recorded
 //! - [`compile_stored`] the same with stored SPIR-V, for stages that are named by identifier only
@@ -29,7 +28,6 @@ pub mod artifact;
 mod binary;
 pub mod bypass;
 pub mod call;
-mod claim;
 pub mod companion;
 mod compile;
 mod compile_stored;

@@ -7,7 +7,6 @@ use std::time::Instant;
 use ash::vk;
 
 use super::call::{Answer, Call};
-use super::claim::Turn;
 use super::counts::count_result;
 use super::create_info::CreateInfo;
 use super::driver::DriverMiss;
@@ -17,8 +16,8 @@ use super::program_cache::ProgramCache;
 use super::refuse::{forbid, note_refused, refuse};
 use super::request::{DescribedPipeline, Request};
 use super::{
-    artifact, bypass, claim, companion, compile, compile_stored, driver, driver_hits, emulated, facts,
-    fast_link, feedback, modules, parked, record,
+    artifact, bypass, companion, compile, compile_stored, driver, driver_hits, emulated, facts, fast_link,
+    feedback, modules, parked, record,
 };
 use crate::live;
 use crate::state::device::Device;
@@ -179,23 +178,11 @@ unsafe fn ask_in_order<I: CreateInfo>(
             Outcome::Missed { artifact, driver_has_nothing } => {
                 let by_identifier = call.names_code_of_the_layers();
                 let may_compile = by_identifier || !parsed.fails_on_compile_required();
-                // Before a claim, which may have to be waited for.
                 if may_compile && !by_identifier {
                     if let Some(answer) = fast_link::link(request, steps) {
                         return answer;
                     }
                 }
-                let claim = match may_compile && !by_identifier {
-                    true => claim::take_turn(request, &artifact, buffer, steps),
-                    false => Turn::Mine(None),
-                };
-                let _claimed = match claim {
-                    Turn::Mine(claimed) => claimed,
-                    Turn::Served(served) => {
-                        served.count(call.device, parsed.naming.lacks_code);
-                        return served.answer;
-                    }
-                };
                 let source = if may_compile { StepSource::Compile } else { StepSource::Own };
                 steps.asks(source);
                 let answer = if by_identifier {

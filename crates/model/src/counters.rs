@@ -83,12 +83,6 @@ counters! {
         "of the served: recorded while the program enabled other features";
     /// Of [`Count::Served`], the pipelines whose artifact is in a base, a stash that is only read.
     FromBase => "from_base", Source, Count, "from a base", "of the served: from a base, a stash that is only read";
-    /// Of [`Count::Served`], the pipelines that another process has compiled at the same time or just before.
-    ServedByOther => "served_by_other", Source, Count, "other program",
-        "of the served: compiled by another program at the same time, or just before";
-    /// Compiles before which the program waited in vain for another process that compiles the same pipeline.
-    WaitedInVain => "waited_in_vain", Source, Count, "waited in vain",
-        "compiled after all: another program that was about it took too long";
     /// Pipelines that were linked fast of libraries of their parts, in place of a compile.
     FastLinked => "fast_linked", Source, Count, "linked fast",
         "linked of libraries of their parts (VKSTASH_FAST_LINK)";

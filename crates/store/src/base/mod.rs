@@ -2,7 +2,6 @@
 //!
 //! | file | what it knows |
 //! |---|---|
-//! | `byte_locks` | locks of single bytes of a file |
 //! | `descriptor` | descriptors that a program may close |
 //! | `held` | what a thread has while others may wait for it |
 //! | `keyed` | the hasher of maps whose keys come from files |
@@ -19,7 +18,6 @@
 //! | `timer` | how long a thread of the program may wait |
 //! | `util` | random names, the time |
 
-pub(crate) mod byte_locks;
 pub mod descriptor;
 pub mod held;
 pub(crate) mod keyed;

@@ -4,8 +4,6 @@
 //! Questions ask for a shared lock: NFS grants an exclusive one only to descriptors that can write (EBADF). Where a
 //! file system has no locks at all, nobody can know, and files count as left once they are a week old.
 
-use std::os::fd::AsFd;
-
 use rustix::io::Errno;
 
 use crate::base::descriptor::Descriptor;
@@ -50,16 +48,6 @@ pub(crate) fn begin(fd: &Descriptor) -> Result<(), Errno> {
 /// Whether a file, of which locking gave this error, has no process: its file system has no locks, and it is old.
 fn is_left_without(fd: &Descriptor, error: Errno) -> bool {
     are_missing(error) && is_older(fd, LEFT_AFTER)
-}
-
-/// File systems whose locks are the kernel's own, and are dropped as soon as their process has ended: ext4 and its
-/// predecessors, XFS, Btrfs, tmpfs, overlayfs, F2FS, ZFS, bcachefs.
-pub(crate) const OF_THIS_MACHINE: [u32; 8] =
-    [0xEF53, 0x5846_5342, 0x9123_683E, 0x0102_1994, 0x794C_7630, 0xF2F5_2010, 0x2FC1_2FC1, 0xCA45_1A4E];
-
-/// Whether locks of files in this folder are asked of no other machine, and of no program. May wait for the disk.
-pub(crate) fn are_of_this_machine(folder: impl AsFd) -> bool {
-    disk::file_system(folder).is_ok_and(|system| OF_THIS_MACHINE.contains(&system))
 }
 
 /// Whether the file was last changed so many seconds ago. False where the clock was set back.

@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use rustix::path::Arg;
 
 use crate::base::descriptor::Descriptor;
-use crate::base::{byte_locks, owner, signals};
+use crate::base::{owner, signals};
 use crate::disk::op::Op;
 #[cfg(test)]
 use crate::disk::{faults, power};
@@ -202,30 +202,6 @@ pub(crate) fn try_lock_shared(fd: impl AsRef<Descriptor>) -> Result<(), Errno> {
 pub(crate) fn unlock(fd: impl AsRef<Descriptor>) -> Result<(), Errno> {
     ask(Op::Lock)?;
     fs::flock(fd.as_ref().still()?, FlockOperation::Unlock)
-}
-
-/// Locks one byte of a file, exclusively or shared. `AGAIN` or `ACCESS`: another open file has it.
-pub(crate) fn try_lock_byte(fd: impl AsRef<Descriptor>, byte: u64, exclusive: bool) -> Result<(), Errno> {
-    ask(Op::Lock)?;
-    byte_locks::try_lock(fd.as_ref().still()?, byte, exclusive)
-}
-
-pub(crate) fn unlock_byte(fd: impl AsRef<Descriptor>, byte: u64) -> Result<(), Errno> {
-    ask(Op::Lock)?;
-    byte_locks::unlock(fd.as_ref().still()?, byte)
-}
-
-/// Whether another open file has a lock of that byte.
-pub(crate) fn others_have_byte(fd: impl AsRef<Descriptor>, byte: u64) -> Result<bool, Errno> {
-    ask(Op::Lock)?;
-    byte_locks::others_have(fd.as_ref().still()?, byte)
-}
-
-/// The number of the file system's type.
-pub(crate) fn file_system(fd: impl AsFd) -> Result<u32, Errno> {
-    ask(Op::Space)?;
-    // The field's width and sign depend on the processor; the numbers have 32 bits.
-    Ok(fs::fstatfs(fd)?.f_type as u32)
 }
 
 /// Renames within one folder, and replaces a file of the new name.

@@ -12,8 +12,6 @@
 //! | `recent_records` | records that are in no table of a segment: queued, or appended since the table was read |
 //! | `view` | the segments of a part as this process knows them |
 //! | `digests` | data that was hashed in this process |
-//! | `claiming` | of several processes that need the same artifact, one compiles |
-//! | `claims` | what one process has claimed |
 //! | `crash_guard` | the file that marks artifacts in flight |
 //! | `worker_calls` | what the ends of processes say about workers of background work |
 //! | `queue` | what the program's threads and the writer share |
@@ -22,8 +20,6 @@
 
 pub mod admission;
 pub(crate) mod bases;
-pub mod claiming;
-pub(crate) mod claims;
 pub(crate) mod crash_guard;
 pub(crate) mod digests;
 pub(crate) mod merged;

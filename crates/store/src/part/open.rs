@@ -17,7 +17,6 @@ use crate::format::record::{Key, Kind};
 use crate::format::refusal::{OpenError, Refusal, is_for_now};
 use crate::format::table;
 use crate::part::bases::{Bases, Place};
-use crate::part::claims::Claims;
 use crate::part::crash_guard::{CrashGuard, StaleGuard};
 use crate::part::digests::Digests;
 use crate::part::queue::{self, Destination};
@@ -73,10 +72,6 @@ pub struct Part {
     pub(super) guard_until: OnceLock<Instant>,
     /// A process died while a driver may have been looking at an unverified artifact, so each of them is marked now.
     pub(super) marks_in_flight: AtomicBool,
-    /// What this process claims, once the writer has opened the file.
-    pub(super) claims: OnceLock<Option<Claims>>,
-    /// The writer is to open it.
-    pub(super) wants_claims: AtomicBool,
     /// Calls that workers of background work have made ahead of the program.
     pub(super) worker_calls: AtomicU32,
     /// Guard files of dead processes whose crash counts are not written yet.
@@ -139,8 +134,6 @@ impl Part {
             wants_guard: AtomicBool::new(false),
             guard_until: OnceLock::new(),
             marks_in_flight: AtomicBool::new(true),
-            claims: OnceLock::new(),
-            wants_claims: AtomicBool::new(false),
             worker_calls: AtomicU32::new(0),
             counted_guards: Mutex::default(),
             shared: shared.clone(),

@@ -244,13 +244,10 @@ impl Writer {
         }
     }
 
-    /// Makes the guard files and opens the files of claims that are wanted. Threads of the program may wait for them.
+    /// Makes the guard files that are wanted. Threads of the program may wait for them.
     fn serve_guards(&self) {
         if self.shared.take_guards_asked() {
-            self.shared.live_parts().iter().for_each(|part| {
-                part.serve_guard();
-                part.serve_claims();
-            });
+            self.shared.live_parts().iter().for_each(|part| part.serve_guard());
             self.shared.guards_are_served();
         }
     }
@@ -438,7 +435,6 @@ impl Writer {
         }
         let crash_counts = items[..intact].iter().filter(|(id, _)| id.kind == Kind::CrashCount);
         part.crash_counts_are_written(crash_counts.map(|(id, _)| &id.key));
-        part.release_claims(items.iter().map(|(id, _)| id));
         items.iter().for_each(|(_, payload)| self.shared.release(payload.0.len()));
     }
 

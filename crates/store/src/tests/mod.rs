@@ -2,7 +2,6 @@
 mod bases;
 mod bit_flips;
 mod browse;
-mod claims;
 mod clocks;
 mod crash;
 mod crash_counts;

@@ -7,7 +7,6 @@ mod bases;
 mod busy;
 mod capture;
 mod child;
-mod claims;
 mod codec;
 mod compare;
 mod cost;
@@ -128,7 +127,6 @@ fn run_children(options: &Options) -> Result<(), Failure> {
         Command::Loaded(on) => loaded::run(&runner, on, rounds(10))?,
         Command::Objects(on) => objects::run(&runner, on, rounds(15))?,
         Command::Small(on) => small::run(&runner, on, rounds(40))?,
-        Command::Claims(on) => claims::run(&runner, on, rounds(10))?,
         Command::FastLinks(on) => fast_links::run(&runner, on, rounds(10))?,
         Command::Bases(on) => bases::run(&runner, on, rounds(5))?,
         Command::Devices(on) => devices::run(&runner, on, rounds(5))?,

@@ -54,8 +54,6 @@ pub(crate) enum Command {
     Small(OnDriver),
     /// What the layer costs programs that make and destroy many devices in turn.
     Devices(Devices),
-    /// Two processes at once that create the same pipelines over an empty stash: how many are compiled once.
-    Claims(OnDriver),
     /// Graphics pipelines of shaders that were all seen in other combinations: linked fast (VKSTASH_FAST_LINK),
     /// compiled with the layer, and without it.
     FastLinks(FastLinks),
