@@ -10,9 +10,9 @@ use vkstash_store::format::app_name::AppName;
 use vkstash_store::settings::{BackgroundMode, places};
 
 use vkstash_model::variables::{
-    APPLICATION, ASK_FIRST, BASE, BINARIES, Background, COMPILE_STORED, COMPILE_STORED_BEFORE, DIR, DISABLE,
-    END_MS, FAST_LINK, FINISH, IDENTIFIERS, LOG, LOG_FILE, Lookup, OPEN_MS, REPORT, SERVED_WIDTH, TOOL,
-    TRACE, UPDATE, configs, default_root, excluded_programs, of_process, path, text,
+    APPLICATION, ASK_FIRST, BASE, BINARIES, Background, DIR, DISABLE, END_MS, FAST_LINK, FINISH, IDENTIFIERS,
+    LOG, LOG_FILE, Lookup, OPEN_MS, REPORT, SERVED_WIDTH, TOOL, TRACE, UPDATE, configs, default_root,
+    excluded_programs, of_process, path, text,
 };
 
 /// Where VK_EXT_shader_module_identifier comes from.
@@ -50,8 +50,6 @@ pub struct Config {
     pub identifiers: Identifiers,
     /// [`BINARIES`].
     pub binaries: bool,
-    /// [`COMPILE_STORED`].
-    pub compile_stored: bool,
     /// [`FAST_LINK`]. Never in a worker of the tool, which is to make whole pipelines.
     pub fast_link: bool,
     /// Pipelines may be made before the program asks for them, so recipes are worth recording also where a driver gives
@@ -151,10 +149,6 @@ impl Config {
             bases: lookup(BASE).map(|value| bases(&value)).unwrap_or_default(),
             identifiers,
             binaries: text(BINARIES) == "1",
-            compile_stored: match lookup(COMPILE_STORED) {
-                Some(value) => value == "1",
-                None => text(COMPILE_STORED_BEFORE) == "1",
-            },
             fast_link: text(FAST_LINK) == "1" && lookup(APPLICATION).is_none(),
             parks: mode.is_none_or(BackgroundMode::allows_work),
             asks_settings: mode.is_none(),
@@ -216,24 +210,6 @@ mod tests {
         assert_eq!(with("emulate"), Identifiers::Emulate);
         assert_eq!(with("off"), Identifiers::Off);
         assert_eq!(with("maybe"), Identifiers::Auto);
-    }
-
-    #[test]
-    fn compiling_behind_a_promise_not_to_takes_a_plain_yes() {
-        for variable in [COMPILE_STORED, COMPILE_STORED_BEFORE] {
-            let with = |value: &'static str| {
-                Config::from_lookup(&|name| (name == variable).then(|| OsString::from(value))).compile_stored
-            };
-            assert!(with("1"), "{variable}");
-            assert!(!["", "0", "2", "off", "yes"].into_iter().any(with), "{variable}");
-        }
-        assert!(!Config::from_lookup(&|_| None).compile_stored);
-        let both = |name: &str| match name {
-            COMPILE_STORED => Some(OsString::from("0")),
-            COMPILE_STORED_BEFORE => Some(OsString::from("1")),
-            _ => None,
-        };
-        assert!(!Config::from_lookup(&both).compile_stored, "the new name is asked first");
     }
 
     /// The kernel sets AT_SECURE for a program that gets rights that its parent may lack: here for a copy of this

@@ -122,12 +122,7 @@ fn an_artifact_whose_modules_are_evicted_counts_as_missing() {
             let warm = run(scenario, &env, &by_identifier);
             assert_eq!((warm.reports.sum("identifier_served"), warm.reports.sum("module_missing")), (3, 0));
             remove(&portable_segments(&env.stash_folder()));
-            for compile_stored in ["0", "1"] {
-                let env = env.clone().var("VKSTASH_COMPILE_STORED", compile_stored);
-                let lost = run(scenario, &env, &by_identifier);
-                assert!(lost.value.all_refused(), "{:?}", lost.value.results);
-                assert_eq!(lost.reports.sum("module_missing"), 3, "{compile_stored}: {:?}", lost.reports);
-            }
+            assert_eq!(missing(scenario, &env, &by_identifier), 3);
         }
     });
 }
@@ -155,17 +150,15 @@ fn missing(scenario: &Scenario, env: &Env, work: &Work) -> u64 {
 }
 
 #[test]
-fn requests_without_stored_modules_count_as_missing_where_the_recipe_is_known() {
+fn requests_that_have_no_artifact_do_not_count_as_missing() {
     on(test_driver(json!({})), |scenario, env| {
-        let compiling = env.clone().var("VKSTASH_COMPILE_STORED", "1");
         let (by_identifier, by_code) = by_identifier(Shader::Compute);
         // No program has shown the modules to this stash yet.
-        assert_eq!(missing(scenario, &compiling, &by_identifier), 0);
+        assert_eq!(missing(scenario, env, &by_identifier), 0);
         run(scenario, env, &by_code);
         remove(&device_segments(&env.stash_folder()));
         evict_modules(&env.stash_folder());
-        // No program asks the layer to compile from stored code, so no artifact counts as missing.
+        // Without an artifact the code alone would not help.
         assert_eq!(missing(scenario, env, &by_identifier), 0);
-        assert_eq!(missing(scenario, &compiling, &by_identifier), 3);
     });
 }

@@ -161,20 +161,12 @@ fn an_error_of_a_call_of_the_layers_is_none_of_the_programs() {
 #[test]
 fn an_emulated_identifier_whose_code_the_driver_refuses_never_reaches_the_driver() {
     scenario(&[("make", make)], |scenario| {
-        for compile_stored in ["0", "1"] {
-            let stash = scenario.folder().join(format!("stash {compile_stored}"));
-            let env = scenario.on(Driver::Test(json!({}))).unwrap().stash(&stash);
-            let env = env.var("VKSTASH_IDENTIFIERS", "emulate").var("VKSTASH_COMPILE_STORED", compile_stored);
-            let with_code = json!({ "cache": false, "faults": fault(LASTING) });
-            expect(&scenario.run_ok::<Value>("make", &env, &with_code).value, LASTING, [None, None]);
-            let by_identifier = json!({ "cache": false, "faults": fault(LASTING), "identifier": true });
-            let required = 1_000_297_000;
-            expect(
-                &scenario.run_ok::<Value>("make", &env, &by_identifier).value,
-                required,
-                [Some(0), Some(0)],
-            );
-        }
+        let env = scenario.on(Driver::Test(json!({}))).unwrap().var("VKSTASH_IDENTIFIERS", "emulate");
+        let with_code = json!({ "cache": false, "faults": fault(LASTING) });
+        expect(&scenario.run_ok::<Value>("make", &env, &with_code).value, LASTING, [None, None]);
+        let by_identifier = json!({ "cache": false, "faults": fault(LASTING), "identifier": true });
+        let required = 1_000_297_000;
+        expect(&scenario.run_ok::<Value>("make", &env, &by_identifier).value, required, [Some(0), Some(0)]);
     });
 }
 

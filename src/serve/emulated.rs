@@ -7,11 +7,10 @@
 
 use super::call::Call;
 use super::create_info::{CreateInfo, Creation};
-use vkstash_recipe::capture::flags::{EARLY_RETURN, FAIL_ON};
+use vkstash_recipe::capture::flags::EARLY_RETURN;
 use vkstash_recipe::chain::Arena;
 
-/// The create info as the driver may see it. None: the program forbids compiling, and the answer is
-/// COMPILE_REQUIRED; not for a stage without code where the user has allowed to compile stored SPIR-V.
+/// The create info as the driver may see it. None: the program forbids compiling, and the answer is COMPILE_REQUIRED.
 ///
 /// # Safety
 /// The call's create info is valid; the copy is used only while `arena` and the original live and stay where they are.
@@ -20,16 +19,15 @@ pub unsafe fn without_cache_control<'a, I: CreateInfo>(
     arena: &mut Arena,
 ) -> Option<Creation<'a, I>> {
     let parsed = call.parsed();
-    let forbids = parsed.fails_on_compile_required();
-    if forbids && !(call.device.compiles_stored() && parsed.naming.lacks_code) {
+    if parsed.fails_on_compile_required() {
         return None;
     }
-    if !forbids && !parsed.returns_early() {
+    if !parsed.returns_early() {
         return Some(*call.creation);
     }
     // SAFETY: the call's create info is valid; the caller keeps `arena` and the original while it uses the copy.
-    let stripped = unsafe { call.creation.with_flags(0, FAIL_ON | EARLY_RETURN, arena) };
+    let stripped = unsafe { call.creation.with_flags(0, EARLY_RETURN, arena) };
     // EARLY_RETURN alone, in a chain that nobody can copy: a flag that the driver does not know is better
     // than no pipeline.
-    stripped.or((!forbids).then_some(*call.creation))
+    stripped.or(Some(*call.creation))
 }

@@ -11,7 +11,6 @@
 //! - [`companion`] a cache of the layer's with what the program's would hold without the stash
 //! - [`fast_link`] instead of a compile, where the user wants it: a link of libraries of the pipeline's parts
 //! - [`compile`] the driver compiles, and what it made is recorded
-//! - [`compile_stored`] the same with stored SPIR-V, for stages that are named by identifier only
 //! - [`driver_hits`] what the driver had: left to background work, which records it
 //! - [`deferred`] ray tracing pipelines that the driver makes in a deferred operation
 //! - [`bypass`] what cannot be described; [`failed`] what the program gets where the layer itself has failed
@@ -30,7 +29,6 @@ pub mod bypass;
 pub mod call;
 pub mod companion;
 mod compile;
-mod compile_stored;
 pub mod complete_data;
 pub mod counts;
 pub mod create_info;

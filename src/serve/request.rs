@@ -65,16 +65,6 @@ pub struct Request<'a, I> {
     pub pipeline: &'a DescribedPipeline<'a>,
 }
 
-impl<'a, I: CreateInfo> Request<'a, I> {
-    /// A request for the same pipeline with a changed create info.
-    pub fn with<'b>(&self, creation: &'b Creation<'b, I>) -> Request<'b, I>
-    where
-        'a: 'b,
-    {
-        Request { call: self.call.with(creation), pipeline: self.pipeline }
-    }
-}
-
 impl<I> Clone for Request<'_, I> {
     fn clone(&self) -> Self {
         *self

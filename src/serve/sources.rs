@@ -16,8 +16,8 @@ use super::program_cache::ProgramCache;
 use super::refuse::{forbid, note_refused, refuse};
 use super::request::{DescribedPipeline, Request};
 use super::{
-    artifact, bypass, companion, compile, compile_stored, driver, driver_hits, emulated, facts, fast_link,
-    feedback, modules, parked, record,
+    artifact, bypass, companion, compile, driver, driver_hits, emulated, facts, fast_link, feedback, modules,
+    parked, record,
 };
 use crate::live;
 use crate::state::device::Device;
@@ -176,19 +176,18 @@ unsafe fn ask_in_order<I: CreateInfo>(
             }
             Outcome::GoUntouched { recorded } => go_untouched(request, recorded, steps),
             Outcome::Missed { artifact, driver_has_nothing } => {
-                let by_identifier = call.names_code_of_the_layers();
-                let may_compile = by_identifier || !parsed.fails_on_compile_required();
-                if may_compile && !by_identifier {
+                if call.names_code_of_the_layers() {
+                    return refuse(parsed);
+                }
+                let may_compile = !parsed.fails_on_compile_required();
+                if may_compile {
                     if let Some(answer) = fast_link::link(request, steps) {
                         return answer;
                     }
                 }
                 let source = if may_compile { StepSource::Compile } else { StepSource::Own };
                 steps.asks(source);
-                let answer = if by_identifier {
-                    let compiled = compile_stored::compile_stored(request, artifact);
-                    compiled.unwrap_or_else(|| refuse(parsed))
-                } else if may_compile {
+                let answer = if may_compile {
                     compile::compile(request, artifact)
                 } else {
                     driver::ask_for_the_program(request, artifact, driver_has_nothing)

@@ -550,17 +550,9 @@ impl Device {
         self.decided.shader_binaries.as_ref().filter(|_| keeps)
     }
 
-    /// Whether a request by an emulated identifier that has no artifact is compiled from stored SPIR-V.
-    pub fn compiles_stored(&self) -> bool {
-        self.instance.config.compile_stored
-            && self.identifiers() == IdentifierMode::Emulated
-            && !tls_destroyed()
-    }
-
     /// Whether the stash keeps the code of modules.
     pub fn keeps_modules(&self) -> bool {
-        !switches::is_off(CacheKinds::CONVERSIONS)
-            && (self.keeps_artifacts() || self.compiles_stored() || self.records_recipes_alone())
+        !switches::is_off(CacheKinds::CONVERSIONS) && (self.keeps_artifacts() || self.records_recipes_alone())
     }
 
     /// Whether the driver's caches hold pipelines of this class, as far as that is known.

@@ -8,7 +8,6 @@ use super::device::{Device, IdentifierMode};
 use super::objects::Objects;
 use vkstash_model::counters::BypassReason;
 use vkstash_model::identifier::{self, NativeIdentifier};
-use vkstash_model::payload::module_record;
 use vkstash_recipe::capture::{self, Library, SubpassUse};
 use vkstash_recipe::chain::Refusal;
 use vkstash_store::format::record::Key;
@@ -37,14 +36,7 @@ impl capture::Objects for Device {
     }
 
     fn inline_module(&self, flags: vk::ShaderModuleCreateFlags, code: &[u8]) -> Key {
-        let identity = identifier::module_identity(flags, code);
-        if self.compiles_stored() {
-            // Otherwise the module is kept together with the artifact, if there is one.
-            if let Some(stored) = self.stored().filter(|stored| !stored.has_module(&identity)) {
-                stored.put_module(self.counters(), &identity, module_record(flags, code));
-            }
-        }
-        identity
+        identifier::module_identity(flags, code)
     }
 
     fn identified(&self, identifier: &NativeIdentifier) -> Option<Key> {

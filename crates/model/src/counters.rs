@@ -176,10 +176,6 @@ counters! {
         "asked for without shader code, by identifier";
     /// Of [`Count::IdentifierRequests`], the requests that the stash served.
     IdentifierServed => "identifier_served", Identifier, Count, "identifier served", "of those by identifier: served";
-    /// Of [`Count::IdentifierRequests`], the requests whose pipeline was compiled from the stash's SPIR-V, because
-    /// VKSTASH_COMPILE_STORED says so.
-    CompiledFromStored => "rehydrated", Identifier, Count, "rehydrated",
-        "of those by identifier: compiled from stored SPIR-V (VKSTASH_COMPILE_STORED)";
     /// Requests by identifier that the stash would have answered, had it still the code of their modules.
     ModuleMissing => "module_missing", Identifier, Count, "code missing",
         "of those by identifier: the shader code is no longer kept";

@@ -27,14 +27,9 @@ pub const IDENTIFIERS: &str = "VKSTASH_IDENTIFIERS";
 /// `1`: VK_KHR_pipeline_binary is switched on for programs that did not ask for it, and artifacts are made of
 /// binaries. Off by default: it changes the device that the driver builds, and may orphan the driver's caches.
 pub const BINARIES: &str = "VKSTASH_BINARIES";
-/// `1`: a request by an emulated identifier that has no artifact is compiled from the stored SPIR-V, instead of being
-/// answered COMPILE_REQUIRED. The call promises not to compile, so this is off by default.
-pub const COMPILE_STORED: &str = "VKSTASH_COMPILE_STORED";
 /// `1`: a graphics pipeline that would have to be compiled is linked fast of libraries of its parts, and left to be
 /// compiled as a whole after the program's end. Off by default: what is linked fast may be slower on the GPU.
 pub const FAST_LINK: &str = "VKSTASH_FAST_LINK";
-/// The earlier name of [`COMPILE_STORED`]: it counts where the new one is not set.
-pub const COMPILE_STORED_BEFORE: &str = "VKSTASH_REHYDRATE";
 /// How many milliseconds a program waits in all, at most, until its stash is open.
 pub const OPEN_MS: &str = "VKSTASH_OPEN_MS";
 /// How many milliseconds a program waits at its end, at most, for what is not written yet.

@@ -5,12 +5,10 @@
 //! - [`sameness`] what an identifier depends on
 //! - [`served`] pipelines by identifier, across devices and processes; sizes and random bytes
 //! - [`cache_control`] drivers without pipelineCreationCacheControl
-//! - [`compile_stored`] VKSTASH_COMPILE_STORED
 //! - [`wrong_records`] records with other content than their keys say
 //! - [`validation`] none of it reaches the driver
 
 mod cache_control;
-mod compile_stored;
 mod offers;
 mod sameness;
 mod served;
@@ -143,11 +141,6 @@ struct Job {
 impl Job {
     fn on_old_driver(work: Work) -> Job {
         Job { work, asks: Asks::Extensions }
-    }
-
-    fn on(setting: &Setting, work: Work) -> Job {
-        let asks = if setting.driver == old_driver() { Asks::Extensions } else { Asks::Core };
-        Job { work, asks }
     }
 }
 

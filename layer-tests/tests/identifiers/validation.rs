@@ -7,13 +7,12 @@ use vkstash_layer_tests::env;
 
 /// With our layer the validation layer reports nothing about these jobs that it does not report about `plain` without
 /// it. Each job runs twice, in the stash of the one before.
-fn nothing_new(setting: &Setting, plain: impl Fn(&Work) -> Job, jobs: &[Job], compile_stored: bool) {
+fn nothing_new(setting: &Setting, plain: impl Fn(&Work) -> Job, jobs: &[Job]) {
     each(vec![setting.clone()], &[("job", do_job)], |scenario, env, _| {
         if env::validation_manifest().is_none() {
             return scenario.skip("the Khronos validation layer is not installed");
         }
         let env = env.clone().validation();
-        let env = if compile_stored { env.var("VKSTASH_COMPILE_STORED", "1") } else { env };
         let alone = env.clone().without_layer();
         let messages = |env: &Env, job: Job| {
             let work = Work { messages: true, ..job.work };
@@ -55,7 +54,7 @@ fn a_driver_without_cache_control_is_called_as_by_a_program_without_it() {
     }
     let jobs: Vec<_> = jobs.into_iter().map(Job::on_old_driver).collect();
     let plain = |work: &Work| Job { work: without_what_we_offer(work), asks: Asks::Neither };
-    nothing_new(&Setting::auto(old_driver()), plain, &jobs, false);
+    nothing_new(&Setting::auto(old_driver()), plain, &jobs);
 }
 
 #[test]
@@ -67,6 +66,6 @@ fn calls_with_stored_code_are_as_valid_as_those_of_a_program_with_the_code() {
             jobs.push(Job::from(work.clone()));
             jobs.push(Job::from(Work { code: Code::Identifier, ..work }));
         }
-        nothing_new(&setting, |work| without_what_we_offer(work).into(), &jobs, true);
+        nothing_new(&setting, |work| without_what_we_offer(work).into(), &jobs);
     }
 }
