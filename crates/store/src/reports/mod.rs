@@ -3,11 +3,13 @@
 //! | file | what it knows |
 //! |---|---|
 //! | `model` | the report of one process |
+//! | `names` | what the names of those files say |
 //! | `runs` | the files of reports |
 //! | `timeline` | how each pipeline of a run was created, and the files of that |
 //! | `totals` | the sums of many reports |
 
 pub mod model;
+pub(crate) mod names;
 pub mod runs;
 pub mod timeline;
 pub mod totals;

@@ -11,13 +11,13 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::base::descriptor::Descriptor;
-use crate::base::sort;
 use crate::base::sync::Mutex;
-use crate::base::util::{believed, random, unix_ms};
+use crate::base::util::{random, unix_ms};
 use crate::disk::folder::{Folder, read_at};
 use crate::format::bytes::{Reader, put_u32};
 use crate::format::refusal::Refusal;
 use crate::reports::model::RunReport;
+use crate::reports::names::oldest_first;
 use crate::reports::timeline;
 
 /// The first bytes of a report.
@@ -66,18 +66,6 @@ impl RunName {
         let _turn = self.turn.lock();
         make_and_write()
     }
-}
-
-/// When the run of that file began, in Unix milliseconds. None: the name does not say it.
-pub(crate) fn start_of(name: &str) -> Option<u64> {
-    u64::from_str_radix(name.split('-').nth(1)?, 16).ok()
-}
-
-/// Sorts the names of runs' files by the start of the run. One that lies in the future is no later than the others.
-pub(crate) fn oldest_first(names: &mut [String]) {
-    let now = unix_ms();
-    let place = |name: &str| believed(start_of(name).unwrap_or(0), now);
-    sort::by(names, |one, other| (place(one), one).cmp(&(place(other), other)));
 }
 
 /// Puts a header with version and checksums before a body.

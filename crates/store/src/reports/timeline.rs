@@ -9,7 +9,7 @@ use crate::disk::folder::{FILE_MODE, Folder, read_at, write_all_at};
 use crate::disk::ops as disk;
 use crate::format::bytes::{Reader, close_block, is_closed, put_u32, put_u64};
 use crate::format::record::Key;
-use crate::reports::runs::{oldest_first, start_of};
+use crate::reports::names::{oldest_first, start_of};
 
 /// The end of a file's name.
 pub(crate) const SUFFIX: &str = ".vkl";

@@ -11,8 +11,9 @@ use crate::base::util::{believed, latest, random, unix_ms};
 use crate::disk::folder::{FILE_MODE, Folder};
 use crate::disk::{locks, ops as disk};
 use crate::reports::model::{DeviceReport, RunReport, StoreReport};
+use crate::reports::names::oldest_first;
 use crate::reports::runs::{
-    REPORT_MAGIC, SUFFIX, TOTALS_MAGIC, encode, oldest_first, read_file, read_those, try_read_file,
+    REPORT_MAGIC, SUFFIX, TOTALS_MAGIC, encode, read_file, read_those, try_read_file,
 };
 use crate::segment::cleanup::clean_up;
 
