@@ -39,7 +39,7 @@ fn a_missing_and_an_empty_root_have_nothing_recorded_yet() {
         assert!(output.status.success());
         assert_eq!(text(&output.stdout), format!("nothing recorded yet in {}\n", dir.display()));
         let json = parsed(&stats(&sandbox, &dir, true));
-        assert_eq!(json["schema"], 2);
+        assert_eq!(json["schema"], 3);
         assert_eq!(json["applications"], serde_json::json!([]));
     }
 }

@@ -10,7 +10,7 @@ use vkstash_model::counters::Count;
 use crate::driver_caches::limits::DriverLimit;
 
 /// Version of the JSON's structure. A new field keeps it; a removed or changed field increments it.
-pub(crate) const SCHEMA: u32 = 2;
+pub(crate) const SCHEMA: u32 = 3;
 
 /// The whole stash below one root.
 #[derive(Debug, Serialize)]
