@@ -14,6 +14,7 @@ use vkstash_layer_tests::paths;
 use vkstash_layer_tests::suite::device_segments;
 use vkstash_layer_tests::vulkan::shader_objects::{self, Code, Shader};
 use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions, spirv};
+use vkstash_layer_tests::work::UNKNOWN_STRUCTURE;
 
 const STEPS: &[(&str, Step)] = &[("shaders", shaders)];
 
@@ -32,6 +33,8 @@ struct Program {
     constant: Option<u32>,
     /// Every shader is made once more, of the binary that the driver has given out.
     again: bool,
+    /// The sType of a structure in the device's chain that the device header does not cover.
+    unhashed: Option<i32>,
 }
 
 /// What it got: for each shader the digest of its binary.
@@ -82,7 +85,10 @@ impl Program {
 fn shaders(input: &Value) -> Value {
     let program: Program = serde_json::from_value(input.clone()).unwrap();
     let instance = Instance::new(&InstanceOptions::default()).unwrap();
-    let Ok(device) = Device::new(&instance, &shader_objects::device_options()) else { return Value::Null };
+    let mut options = shader_objects::device_options();
+    let unhashed = program.unhashed.map(|s_type| (vk::StructureType::from_raw(s_type), vec![true]));
+    options.switches.extend(unhashed);
+    let Ok(device) = Device::new(&instance, &options) else { return Value::Null };
     let binding = [vk::DescriptorSetLayoutBinding::default()
         .descriptor_type(vk::DescriptorType::STORAGE_BUFFER)
         .descriptor_count(1)
@@ -189,6 +195,23 @@ fn a_programs_own_binaries_are_left_to_the_driver() {
         let second = run(scenario, env, &program);
         assert_eq!(numbers(&second), [count, 0, 0, 0, count], "{:?}", second.reports);
         assert_eq!([&first.value, &second.value], [&without; 2]);
+    });
+}
+
+/// A driver does not check its binaries against what its device was created with.
+#[test]
+fn a_device_with_a_structure_that_no_digest_covers_gets_no_binaries() {
+    on_each_driver(|scenario, env| {
+        let without = run(scenario, &env.clone().without_layer(), &program()).value;
+        let private_data = vk::StructureType::DEVICE_PRIVATE_DATA_CREATE_INFO.as_raw();
+        for s_type in [UNKNOWN_STRUCTURE, private_data] {
+            let program = Program { unhashed: Some(s_type), ..program() };
+            for _ in 0..2 {
+                let seen = run(scenario, env, &program);
+                assert_eq!(numbers(&seen), [0; 5], "{s_type}: {:?}", seen.reports);
+                assert_eq!(seen.value, without, "{s_type}");
+            }
+        }
     });
 }
 

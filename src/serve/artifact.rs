@@ -9,10 +9,10 @@ use ash::vk;
 
 use super::call::Answer;
 use super::create_info::CreateInfo;
+use super::feedback;
 use super::offer::Offer;
-use super::outcome::{ArtifactOutcome, Form, Origin, Refused, Served};
+use super::outcome::{ArtifactOutcome, Origin, Refused, Served};
 use super::request::Request;
-use super::{binary, feedback};
 use crate::state::private_cache::PrivateCache;
 use crate::state::stored::{OfSiblings, Source, Stored};
 use crate::state::width::Width;
@@ -30,17 +30,11 @@ pub unsafe fn serve<'a, I: CreateInfo>(
     request: &Request<'a, I>,
     buffer: &mut Vec<u8>,
 ) -> Result<Served, ArtifactOutcome<'a>> {
-    let Request { call, pipeline } = request;
+    let call = &request.call;
     let device = call.device;
     let wanted = device.caches_hold(call.class()) || call.parsed().naming.lacks_code;
     if !device.keeps_artifacts() || !wanted {
         return Err(ArtifactOutcome::NotOffered);
-    }
-    if binary::applies(call) {
-        // SAFETY: the request's create info is valid, and `pipeline.key` is the key that was captured from it.
-        if let Some(served) = unsafe { binary::serve(call, &pipeline.key, buffer) } {
-            return Ok(served);
-        }
     }
     // SAFETY: the request's create info is valid (the caller's contract).
     unsafe { offer(request, buffer) }.unwrap_or(Err(ArtifactOutcome::NotOffered))
@@ -100,8 +94,7 @@ unsafe fn offer<'a, I: CreateInfo>(
     let (cost, spent) = (first.then_some(cost), started.elapsed());
     // SAFETY: the driver has filled the program's structure.
     unsafe { note_beside(request, cache, buffer.get(payload::PREFIX..).unwrap_or_default()) };
-    let form = Form::Blob(source);
-    Some(Ok(Served { answer, origin: Origin::Stash { confirmed, cost, spent, form } }))
+    Some(Ok(Served { answer, origin: Origin::Stash { confirmed, cost, spent, source } }))
 }
 
 /// Has the driver make the pipeline with the artifact, whose payload is in `buffer` afterwards: that of the device's

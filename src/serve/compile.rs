@@ -11,13 +11,12 @@ use super::outcome::{ArtifactOutcome, Refused};
 use super::program_cache::{Contents, ProgramCache};
 use super::request::Request;
 use super::stopwatch::{Stopwatch, Took};
-use super::{binary, complete_data, feedback, record};
+use super::{complete_data, feedback, record};
 use crate::state::pipeline_class::PipelineClass;
 use crate::state::private_cache::PrivateCache;
 use crate::state::sized_data::NoData;
 use vkstash_model::counters::Count;
 use vkstash_model::payload;
-use vkstash_recipe::chain::Arena;
 
 /// Where a call's artifact can be taken from.
 enum Source<'a> {
@@ -28,8 +27,6 @@ enum Source<'a> {
     Refused(Refused<'a>),
     /// The program's cache, empty until now: the same, for nothing.
     Fresh,
-    /// The pipeline itself, whose binaries the driver keeps until they are read.
-    Captured,
     /// Nowhere: the call goes down as the program made it.
     Nowhere,
 }
@@ -120,7 +117,6 @@ unsafe fn call_and_record<I: CreateInfo>(
     let source = source(request, artifact, asked);
     let cache = match &source {
         Source::Private(cache) | Source::Refused(Refused { cache, .. }) => cache.handle(),
-        Source::Captured => vk::PipelineCache::null(),
         Source::Fresh | Source::Nowhere => {
             // A call that may not compile fills it only with what it finds.
             if !forbids {
@@ -129,23 +125,16 @@ unsafe fn call_and_record<I: CreateInfo>(
             call.program_cache.handle()
         }
     };
-    let mut arena = Arena::default();
-    let info = match &source {
-        // SAFETY: the call's create info is valid; the arena, in which the copy's chain lives, stays on this
-        // stack frame.
-        Source::Captured => unsafe { binary::capturing(call.creation, &mut arena) },
-        _ => Some(call.creation.info),
-    };
     let stopwatch = Stopwatch::begin(device);
-    // SAFETY: the create info is the program's or its copy for binaries, both valid; `cache` is the
-    // program's, or the layer's in `source`, alive until then, or NULL.
-    let mut answer = unsafe { call.create_with(cache, info.as_ref().unwrap_or(&call.creation.info)) };
+    // SAFETY: the create info is the program's, which is valid; `cache` is the program's, or the layer's in `source`,
+    // alive until then, or NULL.
+    let mut answer = unsafe { call.create_with(cache, &call.creation.info) };
     let is_found = forbids && answer.result == vk::Result::SUCCESS;
     if is_found && matches!(source, Source::Fresh | Source::Nowhere) {
         call.program_cache.mark_filled_with(device, &pipeline.key, &pipeline.shaders);
     }
     if answer.result.as_raw() < 0 && !matches!(source, Source::Fresh | Source::Nowhere) {
-        // Whether the layer's cache or flag is to blame cannot be told: the program's own call decides.
+        // Whether the layer's cache is to blame cannot be told: the program's own call decides.
         drop(source);
         // SAFETY: the request's create info is valid (the caller's contract).
         answer = unsafe { own_call(request, false) };
@@ -173,7 +162,7 @@ unsafe fn call_and_record<I: CreateInfo>(
         // SAFETY: the driver has filled the program's structures.
         unsafe { feedback::clear_hit(feedback) };
     }
-    let made = Compilation { pipeline: answer.pipeline, cost, compiled, captures: info.is_some() };
+    let made = Compilation { cost, compiled };
     // SAFETY: the request's create info is valid, and the driver has just made the pipeline with the cache of `source`.
     (answer, unsafe { record_made(request, source, &made) })
 }
@@ -195,13 +184,10 @@ unsafe fn note_made_of_refused<I: CreateInfo>(request: &Request<'_, I>, refused:
 
 /// A pipeline that the driver has made for the program.
 struct Compilation {
-    pipeline: vk::Pipeline,
     /// The time that the compile would take on a machine that nothing else keeps busy.
     cost: Duration,
     /// Whether the driver may have compiled the pipeline: the call did not forbid it.
     compiled: bool,
-    /// The call could be changed so that binaries are captured.
-    captures: bool,
 }
 
 /// Records what came of the call.
@@ -214,7 +200,7 @@ unsafe fn record_made<I: CreateInfo>(
     made: &Compilation,
 ) -> Outcome {
     let Request { call, pipeline } = request;
-    let &Compilation { cost, compiled, .. } = made;
+    let &Compilation { cost, compiled } = made;
     let device = call.device;
     let refusals = if let Source::Refused(refused) = &source { refused.refusals } else { 0 };
     let prefix = payload::prefix(cost, refusals);
@@ -229,12 +215,6 @@ unsafe fn record_made<I: CreateInfo>(
             // SAFETY: the program's cache is alive, and this call may use it (contract 4.4).
             let copy = unsafe { device.caches.commands.snapshot(call.program_cache.handle()) };
             copy.map_or(Err(NoData::Unreadable), |copy| copy.data_behind(&prefix))
-        }
-        Source::Captured => {
-            // SAFETY: the pipeline is alive, and was just made of `binary::capturing`'s copy of the valid create info.
-            let recorded = made.captures && unsafe { binary::record_captured(request, made.pipeline, cost) };
-            device.caches.probe.note(call.class(), (!recorded).then_some(NoData::Empty), false);
-            return if recorded { Outcome::Recorded } else { Outcome::Unrecorded };
         }
         Source::Nowhere => {
             // Elsewhere the driver may have had it.
@@ -270,7 +250,6 @@ fn is_far_faster(call: Duration, compile: Duration) -> bool {
 enum Place {
     Private,
     Fresh,
-    Captured,
     /// The call goes down as it is, unless there is a refused artifact.
     Own,
     Nowhere,
@@ -294,9 +273,6 @@ fn place<I: CreateInfo>(request: &Request<'_, I>, asked: bool) -> Place {
     if driver_may_have && call.parsed().fails_on_compile_required() {
         return Place::Nowhere;
     }
-    if asked && binary::applies(call) {
-        return Place::Captured;
-    }
     let private = match call.program_cache {
         ProgramCache::Known { contents: Contents::Nothing, .. } => return Place::Fresh,
         ProgramCache::Known { contents: Contents::SameBatch, .. } => true,
@@ -315,8 +291,8 @@ fn place<I: CreateInfo>(request: &Request<'_, I>, asked: bool) -> Place {
 /// Decides where the artifact is taken from. What the call costs the program is never more than without the layer.
 ///
 /// A deferred call decides for itself (`deferred.rs`, `compile`), because a private cache is its only choice. It
-/// decides once for all pipelines of the call, so neither the cache of one refused artifact nor the binaries of one
-/// pipeline will do; and the program's own cache is in use until the operation is complete.
+/// decides once for all pipelines of the call, so the cache of one refused artifact will not do; and the program's own
+/// cache is in use until the operation is complete.
 fn source<'a, I: CreateInfo>(
     request: &Request<'a, I>,
     artifact: ArtifactOutcome<'a>,
@@ -331,7 +307,6 @@ fn source<'a, I: CreateInfo>(
     let forbids = call.parsed().fails_on_compile_required();
     match (place, artifact) {
         (Place::Nowhere, _) => Source::Nowhere,
-        (Place::Captured, _) => Source::Captured,
         (_, ArtifactOutcome::Refused(refused)) if !forbids => Source::Refused(refused),
         (Place::Fresh, _) => Source::Fresh,
         (Place::Private, _) => {

@@ -308,15 +308,15 @@ impl<'a, I: CreateInfo> Creation<'a, I> {
         true
     }
 
-    /// A copy with changed flags. None where the chain cannot be copied.
+    /// A copy without these flags. None where the chain cannot be copied.
     ///
     /// # Safety
     /// As [`Creation::change_flags`].
-    pub unsafe fn with_flags(&self, add: u64, remove: u64, arena: &mut Arena) -> Option<Creation<'a, I>> {
+    pub unsafe fn without_flags(&self, remove: u64, arena: &mut Arena) -> Option<Creation<'a, I>> {
         let mut copy = *self;
         // SAFETY: `copy` has the same valid chain as `self`; the caller keeps `arena` and the original while
         // it is used.
-        unsafe { copy.change_flags(add, remove, arena) }.then_some(copy)
+        unsafe { copy.change_flags(0, remove, arena) }.then_some(copy)
     }
 
     /// Forbids compiling (VK_PIPELINE_CREATE_FAIL_ON_PIPELINE_COMPILE_REQUIRED_BIT).

@@ -8,8 +8,8 @@ use ash::vk;
 use super::call::Call;
 use super::create_info::CreateInfo;
 use super::outcome::{Origin, Served};
+use super::record;
 use super::request::Request;
-use super::{binary, record};
 use crate::state::device::Device;
 use crate::state::driver_hits::DriverHit;
 use crate::state::private_cache::PrivateCache;
@@ -62,7 +62,6 @@ pub fn may_be_left_to_workers<I: CreateInfo>(call: &Call<'_, I>) -> bool {
         && (device.policy.workers_make_ray_tracing
             || parsed.bind_point != vk::PipelineBindPoint::RAY_TRACING_KHR)
         && !call.names_code_of_the_layers()
-        && !binary::applies(call)
         && record::may_record_artifact(device, call.class())
 }
 

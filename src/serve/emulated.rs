@@ -26,7 +26,7 @@ pub unsafe fn without_cache_control<'a, I: CreateInfo>(
         return Some(*call.creation);
     }
     // SAFETY: the call's create info is valid; the caller keeps `arena` and the original while it uses the copy.
-    let stripped = unsafe { call.creation.with_flags(0, EARLY_RETURN, arena) };
+    let stripped = unsafe { call.creation.without_flags(EARLY_RETURN, arena) };
     // EARLY_RETURN alone, in a chain that nobody can copy: a flag that the driver does not know is better
     // than no pipeline.
     stripped.or(Some(*call.creation))

@@ -6,7 +6,7 @@ use super::order::Facts;
 use super::program_cache::{Contents, ProgramCache};
 use super::refuse::was_just_refused;
 use super::request::Request;
-use super::{binary, driver_hits, record};
+use super::{driver_hits, record};
 use crate::state::policy::CacheHabit;
 
 /// Finds out the facts. `parked_alone`: nothing but what is parked may be handed out.
@@ -74,8 +74,7 @@ fn recording_finds_disk<I: CreateInfo>(request: &Request<'_, I>) -> bool {
     let call = &request.call;
     let policy = &call.device.policy;
     match call.program_cache {
-        // A pipeline of which binaries are captured does not come from the driver's cache (contract 5.5).
-        ProgramCache::Null => policy.free_recording && !binary::applies(call),
+        ProgramCache::Null => policy.free_recording,
         ProgramCache::Known { contents: Contents::Nothing | Contents::SameBatch, .. } => true,
         // Where the driver's disk is dear beside a cache, the call that records reads all shaders there, and the
         // program's own only those that its cache has not met; then workers record it later.

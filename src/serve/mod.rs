@@ -7,7 +7,7 @@
 //! - [`outcome`] what the sources answer with
 //! - [`parked`] what background work has finished already
 //! - [`driver`] what the driver's caches have, and the driver's answer where the program forbids compiling
-//! - [`artifact`] from an artifact of the stash, confirmed as taken; [`binary`] artifacts of VK_KHR_pipeline_binary
+//! - [`artifact`] from an artifact of the stash, confirmed as taken
 //! - [`companion`] a cache of the layer's with what the program's would hold without the stash
 //! - [`fast_link`] instead of a compile, where the user wants it: a link of libraries of the pipeline's parts
 //! - [`compile`] the driver compiles, and what it made is recorded
@@ -24,7 +24,6 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
 pub mod artifact;
-mod binary;
 pub mod bypass;
 pub mod call;
 pub mod companion;

@@ -47,8 +47,8 @@ pub enum Origin {
         cost: Option<Duration>,
         /// Time that the call took.
         spent: Duration,
-        /// The form in which the stash had the artifact.
-        form: Form,
+        /// Where the artifact was.
+        source: Source,
     },
 }
 
@@ -61,15 +61,6 @@ pub enum Found {
     OnDisk,
     /// In the companion of the program's or the driver's cache.
     InCompanion,
-}
-
-/// What an artifact was.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
-    /// The data of a VkPipelineCache.
-    Blob(Source),
-    /// Pipeline binaries, which are those of the device itself.
-    Binaries,
 }
 
 impl Served {
@@ -108,18 +99,15 @@ impl Served {
             Origin::Stash { confirmed: false, .. } => counters.count(Count::Offered),
         }
         match self.origin {
-            Origin::Stash { form: Form::Binaries, .. } => counters.count(Count::ServedByBinary),
-            Origin::Stash { form: Form::Blob(Source::Sibling), .. }
+            Origin::Stash { source: Source::Sibling, .. }
             | Origin::Parked { of: MadeOf::Artifact { source: Source::Sibling, .. }, .. } => {
                 counters.count(Count::FromSibling)
             }
-            Origin::Stash { form: Form::Blob(Source::Base), .. }
+            Origin::Stash { source: Source::Base, .. }
             | Origin::Parked { of: MadeOf::Artifact { source: Source::Base, .. }, .. } => {
                 counters.count(Count::FromBase)
             }
-            Origin::Stash { form: Form::Blob(Source::Own), .. }
-            | Origin::Driver { .. }
-            | Origin::Parked { .. } => {}
+            Origin::Stash { source: Source::Own, .. } | Origin::Driver { .. } | Origin::Parked { .. } => {}
         }
         if by_identifier {
             counters.count(Count::IdentifierServed);

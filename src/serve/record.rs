@@ -78,21 +78,21 @@ pub fn count_lost(device: &Device, cost: Duration) {
     device.counters().add(Count::ServedBeforeNanos, cost.as_nanos() as u64);
 }
 
-/// Queues an artifact under another name than the recipe's key, and whatever of the recipe is missing.
+/// Queues an artifact, and whatever of its recipe is missing. False: the store did not take it.
 ///
 /// # Safety
 /// The request's create info is valid.
-pub unsafe fn record_as<I: CreateInfo>(request: &Request<'_, I>, name: &Key, payload: Vec<u8>) -> bool {
-    let device = request.call.device;
+unsafe fn queue<I: CreateInfo>(request: &Request<'_, I>, payload: Vec<u8>) -> bool {
+    let (device, key) = (request.call.device, &request.pipeline.key);
     let Some(stored) = device.stored() else { return false };
-    if !stored.device.put(Kind::Artifact, name, payload.into_boxed_slice()) {
+    if !stored.device.put(Kind::Artifact, key, payload.into_boxed_slice()) {
         device.count(Count::Dropped);
         return false;
     }
     // SAFETY: the request's create info is valid: `record_recipe` reads its stages for inline modules.
     unsafe { record_recipe(request, stored) };
     // What a run compiles it uses: the next one wants it in the same order.
-    stored.stash.note_use(Kind::Artifact, name);
+    stored.stash.note_use(Kind::Artifact, key);
     true
 }
 
@@ -119,8 +119,8 @@ pub unsafe fn record<I: CreateInfo>(
         }
         (ProgramCache::Null | ProgramCache::Unknown(_), _) => {}
     }
-    // SAFETY: the request's create info is valid, and the name is the recipe's own key.
-    let queued = unsafe { record_as(request, &pipeline.key, payload) };
+    // SAFETY: the request's create info is valid.
+    let queued = unsafe { queue(request, payload) };
     // Afterwards: another thread may look for the artifact as soon as the key is known.
     if queued && matches!(call.program_cache, ProgramCache::Null) {
         call.device.caches.null.pending.note(&pipeline.key, &pipeline.shaders);

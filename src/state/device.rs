@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use ash::vk;
 use rustc_hash::FxBuildHasher;
 
-use super::binaries::Binaries;
 use super::cache_data_probe::CacheDataProbe;
 use super::cache_state::CacheState;
 use super::deferred::Operations;
@@ -76,8 +75,6 @@ pub struct Device {
     pub physical: Arc<PhysicalDevice>,
     /// What is known about the driver.
     pub policy: Policy,
-    /// VK_KHR_pipeline_binary, where artifacts are made of binaries.
-    pub binaries: Option<Binaries>,
     /// VK_KHR_pipeline_library is enabled.
     pub has_libraries: bool,
     /// What the program has made of which pipelines are made.
@@ -173,8 +170,6 @@ pub struct Decided {
     pub cache_control: bool,
     /// Whether the driver or the layer answers for shader module identifiers.
     pub identifiers: IdentifierMode,
-    /// Artifacts are made of pipeline binaries.
-    pub binaries: bool,
     /// The program may create shader objects, and everything that it has enabled is part of the device header: the
     /// binaries that the driver takes.
     pub shader_binaries: Option<ShaderBinaries>,
@@ -219,7 +214,6 @@ impl Device {
             next,
             table,
             policy,
-            binaries: decided.binaries.then(Binaries::default),
             has_libraries: decided.configuration.enables(ash::khr::pipeline_library::NAME),
             physical,
             objects: ObjectsOfDevice::default(),
@@ -478,7 +472,7 @@ impl Device {
         self.policy.artifacts
             && !switches::is_off(CacheKinds::COMPILATIONS)
             && !tls_destroyed()
-            && (self.caches_hold(PipelineClass::Complete) || self.binaries.is_some())
+            && self.caches_hold(PipelineClass::Complete)
             && self.table.create_pipeline_cache.is_some()
             && self.table.destroy_pipeline_cache.is_some()
             && self.table.get_pipeline_cache_data.is_some()
@@ -506,8 +500,7 @@ impl Device {
     /// Whether recipes are recorded although this driver gives no artifacts, because its caches are known to keep
     /// nothing. While that is not known, this is false.
     pub fn records_recipes_alone(&self) -> bool {
-        let holds =
-            self.policy.artifacts && (self.caches_hold(PipelineClass::Complete) || self.binaries.is_some());
+        let holds = self.policy.artifacts && self.caches_hold(PipelineClass::Complete);
         !holds && self.wants_recipes()
     }
 

@@ -109,10 +109,7 @@ table! {
         create_ray_tracing_pipelines_khr: vk::PFN_vkCreateRayTracingPipelinesKHR =
             c"vkCreateRayTracingPipelinesKHR",
         create_pipeline_binaries: pipeline_binary::PfnCreate = c"vkCreatePipelineBinariesKHR",
-        destroy_pipeline_binary: pipeline_binary::PfnDestroy = c"vkDestroyPipelineBinaryKHR",
         get_pipeline_key: pipeline_binary::PfnGetKey = c"vkGetPipelineKeyKHR",
-        get_pipeline_binary_data: pipeline_binary::PfnGetData = c"vkGetPipelineBinaryDataKHR",
-        release_captured_pipeline_data: pipeline_binary::PfnRelease = c"vkReleaseCapturedPipelineDataKHR",
         destroy_pipeline: vk::PFN_vkDestroyPipeline = c"vkDestroyPipeline",
         deferred_operation_join: vk::PFN_vkDeferredOperationJoinKHR = c"vkDeferredOperationJoinKHR",
         get_deferred_operation_result: vk::PFN_vkGetDeferredOperationResultKHR =

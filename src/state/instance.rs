@@ -93,8 +93,6 @@ pub struct PhysicalDevice {
     pub algorithm: [u8; 16],
     /// The layer offers the extension in its own right.
     pub emulates: bool,
-    /// The driver has VK_KHR_pipeline_binary, and what it needs can be had.
-    pub pipeline_binaries: bool,
     /// The driver lists VK_KHR_pipeline_binary.
     pub lists_binaries: bool,
     /// Links of graphics pipeline libraries are fast (graphicsPipelineLibraryFastLinking), and the user wants them.
@@ -179,7 +177,6 @@ fn driver_by_name(properties: &vk::PhysicalDeviceProperties) -> vk::DriverId {
 struct OffersOfDriver {
     identifiers: bool,
     cache_control: bool,
-    binaries: bool,
     libraries: bool,
 }
 
@@ -306,8 +303,6 @@ impl Instance {
             && self.get_features2().is_some();
         let emulates = wanted && (cache_control != CacheControl::None || emulates_cache_control);
         let driver = if driver.as_raw() == 0 { driver_by_name(&properties) } else { driver };
-        // VK_KHR_maintenance5, which it needs, needs 1.3.
-        let pipeline_binaries = offers.binaries && api_version >= vk::API_VERSION_1_3;
         let links_fast = self.config.fast_link
             && offers.libraries
             && policy::of(driver).gains_from_links
@@ -318,7 +313,6 @@ impl Instance {
             native_identifiers,
             algorithm,
             emulates,
-            pipeline_binaries,
             lists_binaries: known.lists(pipeline_binary::NAME),
             links_fast,
             listed,
@@ -330,7 +324,6 @@ impl Instance {
     fn ask_for_features(&self, device: vk::PhysicalDevice, known: &Known<'_>) -> OffersOfDriver {
         let mut identifiers = vk::PhysicalDeviceShaderModuleIdentifierFeaturesEXT::default();
         let mut control = vk::PhysicalDevicePipelineCreationCacheControlFeatures::default();
-        let mut binaries = pipeline_binary::Features::default();
         let mut libraries = vk::PhysicalDeviceGraphicsPipelineLibraryFeaturesEXT::default();
         if let Some(get) = self.get_features2() {
             let mut chain = vk::PhysicalDeviceFeatures2::default();
@@ -343,10 +336,6 @@ impl Instance {
             if self.config.fast_link && known.lists(ash::ext::graphics_pipeline_library::NAME) {
                 chain = chain.push_next(&mut libraries);
             }
-            if known.lists(pipeline_binary::NAME) {
-                binaries.p_next = chain.p_next;
-                chain.p_next = (&raw mut binaries).cast();
-            }
             if !chain.p_next.is_null() {
                 // SAFETY: a live physical device and a chain of output structures.
                 unsafe { get(device, &mut chain) };
@@ -355,7 +344,6 @@ impl Instance {
         OffersOfDriver {
             identifiers: identifiers.shader_module_identifier != 0,
             cache_control: control.pipeline_creation_cache_control != 0,
-            binaries: binaries.pipeline_binaries != 0,
             libraries: libraries.graphics_pipeline_library != 0,
         }
     }
@@ -388,6 +376,7 @@ impl Instance {
     /// the extension warn of its structures.
     pub fn controls_internal_cache(&self, device: vk::PhysicalDevice, known: &PhysicalDevice) -> bool {
         let api_version = self.application.api_version.min(known.properties.api_version);
+        // VK_KHR_maintenance5, which the extension needs, needs 1.3.
         if !known.lists_binaries || api_version < vk::API_VERSION_1_3 {
             return false;
         }

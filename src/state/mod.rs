@@ -12,7 +12,7 @@
 //! - [`pending`] what was made beside them, or beside VK_NULL_HANDLE; [`blob_digests`] tells which of it is equal
 //! - [`estimates`] what asking the sources of pipelines has brought; [`driver_hits`] pipelines that the driver had,
 //!   which wait to be recorded
-//! - [`binaries`] VK_KHR_pipeline_binary on a live device; [`shader_code`] what its shader objects were made of
+//! - [`shader_code`] what live shader objects were made of
 //! - [`private_cache`] pipeline caches of the layer's; [`sized_data`] how drivers are asked for data
 //! - [`deferred`] creation calls that the driver has not finished
 //! - [`pipeline_class`] the classes of pipelines that a driver's caches may hold or not; [`cache_data_probe`] which of
@@ -24,7 +24,6 @@
 //! - [`stored`] the parts of the stash that a device works with
 //! - [`process`] the stash that the devices of a process share; [`run_report`] the report of its run
 
-pub mod binaries;
 pub mod blob_digests;
 pub mod cache_answer;
 pub mod cache_data_probe;

@@ -76,8 +76,6 @@ macro_rules! counters {
 counters! {
     /// Pipelines made through an artifact of the stash that the driver confirmed to have taken.
     Served => "served", Source, Count, "served", "from the stash, without compiling";
-    /// Of [`Count::Served`], the pipelines that were made of pipeline binaries (VK_KHR_pipeline_binary).
-    ServedByBinary => "served_by_binary", Source, Count, "served by binary", "of the served: from a pipeline binary";
     /// Of [`Count::Served`], the pipelines whose artifact was made on a device that enables other features.
     FromSibling => "from_sibling", Source, Count, "other features",
         "of the served: recorded while the program enabled other features";

@@ -68,7 +68,5 @@ pub const LAYOUT: &[u8; 8] = b"vks:lay\0";
 pub const RENDER_PASS: &[u8; 8] = b"vks:rpa\0";
 /// Tag of device set-ups.
 pub const DEVICE_CONFIGURATION: &[u8; 8] = b"vks:dev\0";
-/// Tag of pipeline binaries: a recipe's key and everything about the device.
-pub const BINARIES: &[u8; 8] = b"vks:bin\0";
 /// Tag of drivers' identifiers.
 pub const IDENTIFIER: &[u8; 8] = b"vks:idn\0";

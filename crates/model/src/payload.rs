@@ -196,50 +196,6 @@ pub fn parse(payload: &[u8]) -> Option<(Duration, &[u8])> {
     (prefix[4] == FORM_CACHE_BLOB).then_some((Duration::from_micros(micros.into()), blob))
 }
 
-/// Form of an artifact's payload: after the prefix stand the binaries of VK_KHR_pipeline_binary, each behind the
-/// lengths of its key and its data.
-const FORM_BINARIES: u8 = 2;
-
-/// An artifact's payload made of binaries: of each the driver's key and its data. None where there is no memory
-/// for it.
-pub fn binaries_payload<'a>(
-    cost: Duration,
-    listed: impl Iterator<Item = (&'a [u8], &'a [u8])> + Clone,
-) -> Option<Vec<u8>> {
-    let most = listed.clone().map(|(key, data)| 8 + key.len() + data.len()).sum::<usize>();
-    let mut payload = memory::room(PREFIX + most)?;
-    payload.extend(prefix(cost, 0));
-    payload[4] = FORM_BINARIES;
-    for (key, data) in listed {
-        payload.extend((key.len() as u32).to_le_bytes());
-        payload.extend((data.len() as u32).to_le_bytes());
-        payload.extend(key);
-        payload.extend(data);
-    }
-    Some(payload)
-}
-
-/// The cost of the compile and the binaries in a payload that [`binaries_payload`] made. None: the payload has another
-/// form, or its lengths do not fit.
-#[allow(clippy::type_complexity, reason = "keys and data, borrowed")]
-pub fn parse_binaries(payload: &[u8]) -> Option<(Duration, Vec<(&[u8], &[u8])>)> {
-    let (head, mut rest) = payload.split_at_checked(PREFIX)?;
-    if head[4] != FORM_BINARIES {
-        return None;
-    }
-    let word = |bytes: &[u8]| <[u8; 4]>::try_from(bytes).ok().map(u32::from_le_bytes);
-    let cost = Duration::from_micros(word(&head[..4])?.into());
-    let mut listed = Vec::new();
-    while !rest.is_empty() {
-        let (lengths, behind) = rest.split_at_checked(8)?;
-        let (key, behind) = behind.split_at_checked(word(&lengths[..4])? as usize)?;
-        let (data, behind) = behind.split_at_checked(word(&lengths[4..])? as usize)?;
-        listed.push((key, data));
-        rest = behind;
-    }
-    Some((cost, listed))
-}
-
 /// Form of an artifact's payload: after the prefix stand the binaries of shader objects.
 const FORM_SHADERS: u8 = 3;
 
@@ -325,7 +281,7 @@ mod tests {
         assert_eq!((stored.cost, stored.made_by), (Duration::from_micros(9), made_by));
         assert!(stored.binaries.iter().copied().eq(binaries));
         assert_eq!(refusals(&payload), 2);
-        assert_eq!((parse(&payload), parse_binaries(&payload)), (None, None));
+        assert_eq!(parse(&payload), None);
         for length in 0..payload.len() {
             // A cut behind a whole binary gives fewer of them, which are not those of the recipe.
             let cut = StoredShaders::parse(&payload[..length]);

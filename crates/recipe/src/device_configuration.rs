@@ -96,21 +96,20 @@ impl DeviceConfiguration {
         }
     }
 
-    /// The first structure in a device's chain of which nothing goes into a digest: it has no row in the table of
-    /// structures, or holds more than switches. `is_loaders`: the Vulkan loader has put it there.
+    /// Whether all structures in a device's chain go into the digest: each has a row in the table of structures, and
+    /// holds nothing but switches. `is_loaders`: the Vulkan loader has put it there.
     ///
     /// # Safety
     /// `info` is a valid create info.
-    pub unsafe fn unhashed(
+    pub unsafe fn is_hashed(
         info: &vk::DeviceCreateInfo<'_>,
         is_loaders: impl Fn(vk::StructureType) -> bool,
-    ) -> Option<vk::StructureType> {
+    ) -> bool {
         // SAFETY: the chain of a valid create info, whose structures are valid.
-        unsafe { chain::walk(info.p_next) }.map(|node| unsafe { (*node).s_type }).find(|&s_type| {
-            let hashed = s_type == vk::StructureType::PHYSICAL_DEVICE_FEATURES_2
+        unsafe { chain::walk(info.p_next) }.map(|node| unsafe { (*node).s_type }).all(|s_type| {
+            s_type == vk::StructureType::PHYSICAL_DEVICE_FEATURES_2
                 || is_loaders(s_type)
-                || registry::of_device(s_type).is_some_and(|row| row.switches > 0);
-            !hashed
+                || registry::of_device(s_type).is_some_and(|row| row.switches > 0)
         })
     }
 

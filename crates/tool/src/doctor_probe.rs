@@ -35,8 +35,6 @@ pub(crate) struct Device {
     pub(crate) version: u32,
     /// VK_EXT_shader_module_identifier.
     pub(crate) identifiers: bool,
-    /// VK_KHR_pipeline_binary.
-    pub(crate) binaries: bool,
     /// VK_EXT_graphics_pipeline_library.
     pub(crate) libraries: bool,
     /// VK_EXT_pipeline_creation_cache_control, or Vulkan 1.3: a cache can be asked without a compile.
@@ -129,7 +127,6 @@ fn describe(instance: &ash::Instance, device: vk::PhysicalDevice) -> Device {
         driver_id: driver.driver_id.as_raw(),
         version: properties.api_version,
         identifiers: has(ash::ext::shader_module_identifier::NAME),
-        binaries: has(c"VK_KHR_pipeline_binary"),
         libraries: has(ash::ext::graphics_pipeline_library::NAME),
         cache_control: is_at_least(vk::API_VERSION_1_3)
             || has(ash::ext::pipeline_creation_cache_control::NAME),

@@ -137,7 +137,7 @@ pub unsafe extern "system" fn create(
             };
             let total = binaries.len() as u32;
             if out.binaries.is_null() {
-                out.count = config::current().claims_binaries.unwrap_or(total);
+                out.count = total;
                 return vk::Result::SUCCESS;
             }
             out.count = total.min(out.count);
@@ -265,14 +265,12 @@ pub unsafe extern "system" fn get_data(
                 return vk::Result::ERROR_UNKNOWN;
             };
             ((*key).size, (*key).key) = (32, binary.key);
-            let config = config::current();
-            let data = binary.data(&global_key(&config, &device));
-            let claimed = config.claimed(data.len());
-            let room = std::mem::replace(&mut *size, if out.is_null() { claimed } else { data.len() });
+            let data = binary.data(&global_key(&config::current(), &device));
+            let room = std::mem::replace(&mut *size, data.len());
             if out.is_null() {
                 return vk::Result::SUCCESS;
             }
-            if room < claimed {
+            if room < data.len() {
                 return NOT_ENOUGH_SPACE;
             }
             std::ptr::copy_nonoverlapping(data.as_ptr(), out, data.len());

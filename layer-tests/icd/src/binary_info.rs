@@ -40,7 +40,7 @@ struct Info {
 /// `node` points to a VkPhysicalDevicePipelineBinaryPropertiesKHR that can be written.
 pub unsafe fn properties(config: &Config, node: *mut vk::BaseOutStructure<'_>) {
     let internal = config.disk_cache;
-    let truths = [internal, internal, internal && config.prefers_internal_cache, false, false];
+    let truths = [internal, internal, false, false, false];
     // SAFETY: `node` is VkPhysicalDevicePipelineBinaryPropertiesKHR, which the caller found by its sType.
     unsafe { (*node.cast::<BoolsOf<5>>()).bools = truths.map(u32::from) };
 }

@@ -140,8 +140,6 @@ pub struct Config {
     pub without: Vec<String>,
     /// VK_KHR_pipeline_binary.
     pub pipeline_binary: bool,
-    /// pipelineBinaryPrefersInternalCache.
-    pub prefers_internal_cache: bool,
     /// VK_EXT_shader_object.
     pub shader_object: bool,
     /// shaderBinaryUUID: 32 hex digits.
@@ -193,10 +191,8 @@ pub struct Config {
     pub denies: bool,
     /// A shader object points to the binary that it was made of for as long as it lives.
     pub keeps_shader_code: bool,
-    /// Size in bytes that the driver reports for a cache or a binary, instead of the true one.
+    /// Size in bytes that the driver reports for a cache or the binary of a shader object, instead of the true one.
     pub claims_bytes: Option<u64>,
-    /// Number of binaries that the driver reports for a pipeline.
-    pub claims_binaries: Option<u32>,
     /// Microseconds that a compile takes.
     pub compile_us: u64,
     /// Bytes of a pipeline's code; default: 256 to 1279, by its key. As many more does the binary of a shader object
@@ -244,7 +240,6 @@ impl Default for Config {
             extensions: Vec::new(),
             without: Vec::new(),
             pipeline_binary: false,
-            prefers_internal_cache: false,
             shader_object: false,
             shader_binary_uuid: "766b73746173682d736861646572732d".into(),
             shader_binary_version: 1,
@@ -271,7 +266,6 @@ impl Default for Config {
             denies: false,
             keeps_shader_code: true,
             claims_bytes: None,
-            claims_binaries: None,
             compile_us: 0,
             code_bytes: None,
             messages: Messages::Never,

@@ -18,8 +18,6 @@ const fn s_type(number: i32) -> vk::StructureType {
     vk::StructureType::from_raw(1_000_483_000 + number)
 }
 
-/// VK_PIPELINE_BINARY_MISSING_KHR.
-pub const MISSING: vk::Result = vk::Result::from_raw(1_000_483_000);
 /// sType of [`Features`].
 pub const FEATURES: vk::StructureType = s_type(0);
 

@@ -258,26 +258,23 @@ fn same(scenario: &Scenario, env: &Env, kind: &str, own: bool) -> Option<BTreeMa
         }
         let new = differences(&theirs, &ours);
         assert!(new.is_empty(), "{round} {input} on {}: {new:#?}", env.driver().name());
-        counters = ["served", "served_by_binary", "compiled", "bypassed", "not_taken"]
+        counters = ["served", "compiled", "bypassed", "not_taken"]
             .map(|what| (what.to_owned(), with.reports.sum(what)))
             .into();
     }
     Some(counters)
 }
 
-/// Each driver, the test driver with `script` added, and each way to keep artifacts.
+/// Each driver, the test driver with `script` added, for programs that capture binaries and others.
 fn each(kind: &str, script: Value, check: impl Fn(&Driver, &str, BTreeMap<String, u64>)) {
     scenario(&[("see", see)], |scenario| {
         let mut test = json!({ "pipeline_binary": true, "api_version": "1.4", "identifiers": true });
         test.as_object_mut().unwrap().extend(script.as_object().unwrap().clone());
         for driver in [Driver::Radv, Driver::RadvOnShim, Driver::Test(test), Driver::Machine] {
-            for (way, own, switch) in
-                [("blobs", false, "0"), ("binaries", false, "1"), ("own binaries", true, "0")]
-            {
+            for (way, own) in [("no binaries", false), ("own binaries", true)] {
                 let Some(env) = scenario.on(driver.clone()) else { continue };
                 let stash = scenario.folder().join(format!("stash {} {way}", driver.name()));
-                let env = env.stash(stash).var("VKSTASH_BINARIES", switch);
-                match same(scenario, &env, kind, own) {
+                match same(scenario, &env.stash(stash), kind, own) {
                     Some(counters) => check(&driver, way, counters),
                     None => assert_eq!(driver, Driver::Machine, "the others have all of it"),
                 }
@@ -290,10 +287,6 @@ fn each(kind: &str, script: Value, check: impl Fn(&Driver, &str, BTreeMap<String
 fn served_pipelines_are_linked_derived_and_captured_as_compiled_ones() {
     each("plain", json!({}), |driver, way, counters| {
         assert!(counters["served"] > 0, "{} {way}: {counters:?}", driver.name());
-        // Libraries that links optimize again are kept as cache data in all ways.
-        let by_binary = counters["served_by_binary"];
-        assert!(by_binary < counters["served"], "{} {way}: {counters:?}", driver.name());
-        assert_eq!(by_binary > 0, way == "binaries", "{counters:?}");
     });
 }
 
@@ -302,7 +295,6 @@ fn statistics_of_served_pipelines_are_those_of_compiled_ones() {
     each("statistics", json!({}), |driver, way, counters| {
         println!("statistics on {}, {way}: the same answers; {counters:?}", driver.name());
         assert!(counters["served"] > 0, "{} {way}: {counters:?}", driver.name());
-        assert_eq!(counters["served_by_binary"], 0, "{} {way}: binaries hold code alone", driver.name());
     });
 }
 

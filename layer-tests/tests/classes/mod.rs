@@ -6,7 +6,7 @@
 //! - [`conversions`] YCbCr conversions in immutable samplers
 //! - [`rays`], [`ray_tracing`] ray tracing pipelines and their libraries, [`deferral`] deferred operations,
 //!   [`deferral_threads`] with several threads, [`deferred_libraries`] libraries with a loaded cache
-//! - [`binaries`] artifacts made of pipeline binaries, [`own_binaries`] the program's own use of them
+//! - [`own_binaries`] a program's use of pipeline binaries
 //! - [`later_calls`] what later calls see of served pipelines, [`queries`] the queries among these calls
 //! - [`rebuilt`] pipelines rebuilt from the recipes that the others record
 //! - [`parked_validation`] what workers make of these recipes, judged by the validation layer
@@ -14,7 +14,6 @@
 //! - [`newer`] pipelines of extensions that no driver here has
 //! - [`two_drivers`] two drivers in one instance
 
-mod binaries;
 mod conversions;
 mod deferral;
 mod deferral_threads;

@@ -96,20 +96,6 @@ pub struct Options {
     pub no_internal_cache: bool,
     /// Leaves out this extension.
     pub without: Option<&'static CStr>,
-    /// A structure in the chain that the device's digest does not cover.
-    pub unhashed: Unhashed,
-}
-
-/// The structure in the chain that the device's digest does not cover.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Unhashed {
-    /// The device has no such structure.
-    #[default]
-    Nothing,
-    /// A structure of an unknown type.
-    Unknown,
-    /// VkDevicePrivateDataCreateInfo, which holds a number.
-    Number,
 }
 
 /// A device with everything that the tests of this suite need.
@@ -171,23 +157,6 @@ impl Rig {
             if options.no_internal_cache {
                 switch.p_next = info.p_next;
                 info.p_next = ptr::from_ref(&switch).cast();
-            }
-            match options.unhashed {
-                Unhashed::Nothing => {}
-                Unhashed::Unknown => {
-                    let s_type = vk::StructureType::from_raw(1_000_998_000);
-                    let words: &mut [u64; 4] = keep([0; 4]);
-                    ptr::from_mut(words)
-                        .cast::<Head>()
-                        .write(Head { s_type, p_next: info.p_next.cast_mut() });
-                    info.p_next = ptr::from_ref(words).cast();
-                }
-                Unhashed::Number => {
-                    let mut slots =
-                        vk::DevicePrivateDataCreateInfo::default().private_data_slot_request_count(1);
-                    slots.p_next = info.p_next;
-                    info.p_next = ptr::from_ref(keep(slots)).cast();
-                }
             }
             instance.raw.create_device(physical, &info, None)
         };

@@ -8,14 +8,13 @@ use std::path::{Path, PathBuf};
 use crate::words::{files, repository};
 
 /// Commands, and the files below src that may name them.
-const CALLED_IN: [(&str, &[&str]); 3] = [
+const CALLED_IN: [(&str, &[&str]); 2] = [
     // The hook passes the program's own buffer on where the layer has failed; a device asks whether there is a command.
     (
         "get_pipeline_cache_data",
         &["hooks/caches.rs", "state/device.rs", "state/dispatch.rs", "state/private_cache.rs"],
     ),
     ("get_shader_binary_data", &["serve/shaders.rs", "state/device.rs", "state/dispatch.rs"]),
-    ("get_pipeline_binary_data", &["serve/binary.rs", "state/dispatch.rs"]),
 ];
 
 #[test]
@@ -30,7 +29,7 @@ fn data_of_drivers_is_read_in_one_place() {
             .collect();
         assert_eq!(naming, allowed.iter().map(Path::new).collect(), "{command}");
     }
-    for reader in ["serve/shaders.rs", "serve/binary.rs", "state/private_cache.rs"] {
+    for reader in ["serve/shaders.rs", "state/private_cache.rs"] {
         assert!(text(&Path::new("src").join(reader)).contains("sized_data::read("), "{reader}");
     }
 }

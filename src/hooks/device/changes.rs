@@ -7,7 +7,6 @@ use std::ptr;
 use ash::vk;
 use smallvec::SmallVec;
 
-use crate::config::Config;
 use crate::loader;
 use crate::log;
 use crate::pipeline_binary;
@@ -22,8 +21,6 @@ use vkstash_recipe::device_configuration::{DeviceConfiguration, extension_names}
 pub struct Enabled {
     /// pipelineCreationCacheControl.
     pub cache_control: bool,
-    /// pipelineBinaries.
-    pub binaries: bool,
     /// graphicsPipelineLibrary.
     pub libraries: bool,
 }
@@ -35,16 +32,14 @@ pub struct Wanted {
     pub enabled: Enabled,
     /// The layer may switch cache control on.
     pub add_cache_control: bool,
-    /// The user has asked the layer to switch pipeline binaries on.
-    pub add_binaries: bool,
     /// The user has asked the layer to link pipelines fast, and the program says nothing about libraries.
     pub add_libraries: bool,
     /// The driver is told to do without its own cache: that kind of caches is disabled, the driver can be told, and the
     /// program says nothing about it. A program that uses pipeline binaries may have the driver look for them in that
     /// cache, which it must not if the cache is disabled (contract 5.3).
     pub disable_internal_cache: bool,
-    /// Artifacts may be made of pipeline binaries: the device's digest holds all that its chain says. A driver must
-    /// use a binary, so one of another device is a wrong pipeline (contract 5.5).
+    /// The device's digest holds all that its chain says. The binaries of shader objects are not checked against the
+    /// rest.
     pub hashed: bool,
     /// Whether the driver or the layer answers for shader module identifiers, if the program enabled them.
     pub identifiers: IdentifierMode,
@@ -82,7 +77,6 @@ impl Wanted {
     pub unsafe fn read(
         info: &vk::DeviceCreateInfo<'_>,
         physical: &PhysicalDevice,
-        config: &Config,
         disables_driver_cache: impl FnOnce() -> bool,
     ) -> Wanted {
         // SAFETY: ppEnabledExtensionNames of the valid `info` has enabledExtensionCount NULL-terminated strings.
@@ -94,15 +88,13 @@ impl Wanted {
             (true, false) => IdentifierMode::Native,
         };
         let mut cache_control = false;
-        let mut binaries = None;
+        let mut says_of_binaries = false;
         let mut libraries = None;
         let mut controls_internal_cache = false;
         // SAFETY: the chain of the valid `info` consists of valid structures; each cast follows the sType.
         unsafe {
             for node in chain::walk(info.p_next) {
-                if (*node).s_type == pipeline_binary::FEATURES {
-                    binaries = Some((*node.cast::<pipeline_binary::Features>()).pipeline_binaries != 0);
-                }
+                says_of_binaries |= (*node).s_type == pipeline_binary::FEATURES;
                 if (*node).s_type == LIBRARY_FEATURES {
                     let features = node.cast::<vk::PhysicalDeviceGraphicsPipelineLibraryFeaturesEXT<'_>>();
                     libraries = Some((*features).graphics_pipeline_library != 0);
@@ -122,28 +114,16 @@ impl Wanted {
                 };
             }
         }
-        // SAFETY: `info` is a valid VkDeviceCreateInfo, which `unhashed` reads with its chain.
-        let unhashed =
-            unsafe { DeviceConfiguration::unhashed(info, |s_type| loader::link_info_size(s_type).is_some()) };
-        if let Some(s_type) = unhashed.filter(|_| config.binaries) {
-            log::init();
-            let name = structures::name(s_type);
-            tracing::info!("no pipeline binaries on a device with a structure that is not hashed: {name}");
-        }
+        // SAFETY: `info` is a valid VkDeviceCreateInfo, which `is_hashed` reads with its chain.
+        let hashed = unsafe {
+            DeviceConfiguration::is_hashed(info, |s_type| loader::link_info_size(s_type).is_some())
+        };
         Wanted {
-            enabled: Enabled {
-                cache_control,
-                binaries: binaries == Some(true),
-                libraries: libraries == Some(true),
-            },
+            enabled: Enabled { cache_control, libraries: libraries == Some(true) },
             add_libraries: libraries.is_none() && physical.links_fast,
             add_cache_control: !cache_control,
-            add_binaries: binaries.is_none()
-                && config.binaries
-                && physical.pipeline_binaries
-                && unhashed.is_none(),
-            disable_internal_cache: binaries.is_none() && !controls_internal_cache && disables_driver_cache(),
-            hashed: unhashed.is_none(),
+            disable_internal_cache: !says_of_binaries && !controls_internal_cache && disables_driver_cache(),
+            hashed,
             identifiers,
         }
     }
@@ -152,7 +132,6 @@ impl Wanted {
     pub fn adds(&self, enabled: &Enabled) -> bool {
         self.disable_internal_cache
             || self.add_cache_control && enabled.cache_control
-            || self.add_binaries && enabled.binaries
             || self.add_libraries && enabled.libraries
     }
 }
@@ -222,8 +201,8 @@ impl Edits {
 struct Needs {
     /// Cache control, below 1.3.
     cache_control: bool,
-    /// Pipeline binaries, or the structure that disables the driver's own cache.
-    binaries: bool,
+    /// The structure of pipeline binaries that disables the driver's own cache.
+    internal_cache: bool,
     /// Graphics pipeline libraries.
     libraries: bool,
 }
@@ -271,13 +250,6 @@ impl<'a> Changed<'a> {
             self.push(arena, &features);
             on.cache_control = true;
         }
-        if wanted.add_binaries {
-            on.binaries = true;
-            let mut features =
-                pipeline_binary::Features { pipeline_binaries: vk::TRUE, ..Default::default() };
-            features.p_next = self.info.p_next.cast_mut();
-            self.push(arena, &features);
-        }
         if wanted.add_libraries {
             on.libraries = true;
             let mut features = vk::PhysicalDeviceGraphicsPipelineLibraryFeaturesEXT::default()
@@ -288,11 +260,12 @@ impl<'a> Changed<'a> {
         if wanted.disable_internal_cache {
             self.push(arena, &pipeline_binary::InternalCacheControl::disabled(self.info.p_next));
         }
-        // The structure of the one is as much part of the extension as the feature of the other.
-        let needs_binaries = wanted.add_binaries || wanted.disable_internal_cache;
         let add_name = edits.add_control && physical.cache_control == CacheControl::Extension;
-        let needs =
-            Needs { cache_control: add_name, binaries: needs_binaries, libraries: wanted.add_libraries };
+        let needs = Needs {
+            cache_control: add_name,
+            internal_cache: wanted.disable_internal_cache,
+            libraries: wanted.add_libraries,
+        };
         if edits.emulated || edits.lacks_control || needs != Needs::default() {
             self.change_names(edits, needs);
         }
@@ -351,7 +324,7 @@ impl<'a> Changed<'a> {
         if needs.cache_control {
             needed.push(control);
         }
-        if needs.binaries {
+        if needs.internal_cache {
             // The second is what the first needs; it is part of 1.4.
             needed.extend([pipeline_binary::NAME, ash::khr::maintenance5::NAME]);
         }
@@ -397,7 +370,6 @@ mod tests {
             native_identifiers: false,
             algorithm: [0; 16],
             emulates: true,
-            pipeline_binaries: false,
             lists_binaries: false,
             links_fast: false,
             cache_control: CacheControl::None,
@@ -423,7 +395,7 @@ mod tests {
         let mut changed = Changed::new(&info);
         // SAFETY: a valid create info; the copy is looked at while everything lives on this stack frame.
         let (on, kept, chain) = unsafe {
-            let wanted = Wanted::read(&info, &physical, &Config::default(), || false);
+            let wanted = Wanted::read(&info, &physical, || false);
             assert_eq!((wanted.enabled.cache_control, wanted.identifiers), (true, IdentifierMode::Emulated));
             let on = changed.apply(&wanted, &physical, &mut arena);
             let kept: Vec<_> = extension_names(&changed.info).collect();

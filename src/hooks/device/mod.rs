@@ -1,8 +1,8 @@
 //! vkCreateDevice, vkDestroyDevice.
 //!
 //! The only device feature that may be switched on for a program that did not ask is pipelineCreationCacheControl
-//! (and pipelineBinaries, if the user wants that). What the layer emulates is taken out again before the driver sees
-//! it ([`changes`]). If the driver's own cache is disabled, the driver is told. The program's structures are never
+//! (and graphicsPipelineLibrary, if the user wants that). What the layer emulates is taken out again before the driver
+//! sees it ([`changes`]). If the driver's own cache is disabled, the driver is told. The program's structures are never
 //! written to: what must change is copied.
 
 mod changes;
@@ -170,7 +170,7 @@ unsafe fn make(
                 && is_driver_cache_disabled(instance)
                 && instance.controls_internal_cache(physical, &known)
         };
-        let wanted = Wanted::read(info, &known, &instance.config, disabled);
+        let wanted = Wanted::read(info, &known, disabled);
         let mut arena = Arena::default();
         let mut changed = Changed::new(info);
         let mut enabled = changed.apply(&wanted, &known, &mut arena);
@@ -181,7 +181,7 @@ unsafe fn make(
             tried = if tried.disable_internal_cache {
                 Wanted { disable_internal_cache: false, ..tried }
             } else {
-                Wanted { add_cache_control: false, add_binaries: false, add_libraries: false, ..tried }
+                Wanted { add_cache_control: false, add_libraries: false, ..tried }
             };
             link.rewind();
             changed = Changed::new(info);
@@ -213,9 +213,6 @@ unsafe fn register(
         let decided = Decided {
             cache_control: enabled.cache_control,
             identifiers: wanted.identifiers,
-            // Only the user knows whether a layer below lets through what the program itself does not use: one that
-            // wraps handles and does not know the extension gives the driver its own in the extension's structures.
-            binaries: enabled.binaries && wanted.hashed && instance.config.binaries,
             shader_binaries: has_shaders.then(|| instance.shader_binaries(physical)).flatten(),
             links_fast: enabled.libraries && known.links_fast,
             configuration,

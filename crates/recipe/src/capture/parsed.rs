@@ -5,9 +5,7 @@ use std::ffi::c_void;
 use ash::vk;
 
 use super::array;
-use super::flags::{
-    DERIVATIVE, EARLY_RETURN, FAIL_ON, LIBRARY, LOOKED_INTO, OPTIMIZES_LINK, PLAIN_LINK, RETAINS,
-};
+use super::flags::{DERIVATIVE, EARLY_RETURN, FAIL_ON, LIBRARY, OPTIMIZES_LINK, PLAIN_LINK, RETAINS};
 use super::graphics::subsets::Subsets;
 use super::stage::Naming;
 use crate::chain;
@@ -185,11 +183,6 @@ impl<'a> Parsed<'a> {
     /// Libraries are linked.
     pub fn is_linked(&self) -> bool {
         !self.libraries.is_empty()
-    }
-
-    /// Later calls look at more of it than its code: links that optimize a library again, and tools.
-    pub fn is_looked_at(&self) -> bool {
-        self.has(RETAINS | LOOKED_INTO)
     }
 
     /// Whether the pipeline is a library of libraries that links optimize again. RADV (Mesa 25.0.7) that finds one in

@@ -80,7 +80,6 @@ fn tell_device(device: &Device) -> Finding {
     let offered = [
         (device.cache_control, "cache control"),
         (device.identifiers, "identifiers"),
-        (device.binaries, "pipeline binaries"),
         (device.libraries, "pipeline libraries"),
     ];
     let of = |wanted: bool| {

@@ -67,7 +67,7 @@ impl Child {
         // A worker makes what it is asked for, and nothing else.
         command.env("VKSTASH_BACKGROUND", "disabled").env("VKSTASH_BACKGROUND_WORKERS", "0");
         // These would change what is recorded, or under which key.
-        for name in ["VKSTASH_BINARIES", "VKSTASH_REPORT", "VKSTASH_TRACE"] {
+        for name in ["VKSTASH_REPORT", "VKSTASH_TRACE"] {
             command.env_remove(name);
         }
         if let (Some(private), Some(device)) = (&launch.private, device) {
