@@ -8,7 +8,6 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use ash::vk::{self, Handle};
 
 use super::dispatch::InstanceTable;
-use super::policy;
 use crate::config::{Config, Identifiers};
 use crate::guard::guard;
 use crate::loader::{PhysicalDeviceProcAddr, dispatch_key};
@@ -97,8 +96,6 @@ pub struct PhysicalDevice {
     pub pipeline_binaries: bool,
     /// The driver lists VK_KHR_pipeline_binary.
     pub lists_binaries: bool,
-    /// Links of graphics pipeline libraries are fast (graphicsPipelineLibraryFastLinking), and the user wants them.
-    pub links_fast: bool,
     /// What vkEnumerateDeviceExtensionProperties lists without the layer. None: it was not asked for, or cannot be
     /// listed.
     pub listed: Option<Vec<vk::ExtensionProperties>>,
@@ -180,7 +177,6 @@ struct OffersOfDriver {
     identifiers: bool,
     cache_control: bool,
     binaries: bool,
-    libraries: bool,
 }
 
 /// What a physical device is known to have before it is asked for more.
@@ -308,10 +304,6 @@ impl Instance {
         let driver = if driver.as_raw() == 0 { driver_by_name(&properties) } else { driver };
         // VK_KHR_maintenance5, which it needs, needs 1.3.
         let pipeline_binaries = offers.binaries && api_version >= vk::API_VERSION_1_3;
-        let links_fast = self.config.fast_link
-            && offers.libraries
-            && policy::of(driver).gains_from_links
-            && self.links_fast(device);
         PhysicalDevice {
             properties,
             driver,
@@ -320,7 +312,6 @@ impl Instance {
             emulates,
             pipeline_binaries,
             lists_binaries: known.lists(pipeline_binary::NAME),
-            links_fast,
             listed,
             cache_control,
             emulates_cache_control,
@@ -331,7 +322,6 @@ impl Instance {
         let mut identifiers = vk::PhysicalDeviceShaderModuleIdentifierFeaturesEXT::default();
         let mut control = vk::PhysicalDevicePipelineCreationCacheControlFeatures::default();
         let mut binaries = pipeline_binary::Features::default();
-        let mut libraries = vk::PhysicalDeviceGraphicsPipelineLibraryFeaturesEXT::default();
         if let Some(get) = self.get_features2() {
             let mut chain = vk::PhysicalDeviceFeatures2::default();
             if known.lists(ash::ext::shader_module_identifier::NAME) {
@@ -339,9 +329,6 @@ impl Instance {
             }
             if known.has(ash::ext::pipeline_creation_cache_control::NAME, vk::API_VERSION_1_3) {
                 chain = chain.push_next(&mut control);
-            }
-            if self.config.fast_link && known.lists(ash::ext::graphics_pipeline_library::NAME) {
-                chain = chain.push_next(&mut libraries);
             }
             if known.lists(pipeline_binary::NAME) {
                 binaries.p_next = chain.p_next;
@@ -356,7 +343,6 @@ impl Instance {
             identifiers: identifiers.shader_module_identifier != 0,
             cache_control: control.pipeline_creation_cache_control != 0,
             binaries: binaries.pipeline_binaries != 0,
-            libraries: libraries.graphics_pipeline_library != 0,
         }
     }
 
@@ -400,16 +386,6 @@ impl Instance {
         // SAFETY: a live physical device, and a structure of an extension that it lists.
         unsafe { get(device, &mut chain) };
         of_binaries.internal_cache_control != 0
-    }
-
-    /// Whether a physical device with graphics pipeline libraries links them fast.
-    fn links_fast(&self, device: vk::PhysicalDevice) -> bool {
-        let Some(get) = self.get_properties2() else { return false };
-        let mut of_libraries = vk::PhysicalDeviceGraphicsPipelineLibraryPropertiesEXT::default();
-        let mut chain = vk::PhysicalDeviceProperties2::default().push_next(&mut of_libraries);
-        // SAFETY: a live physical device, and a structure of an extension that it lists.
-        unsafe { get(device, &mut chain) };
-        of_libraries.graphics_pipeline_library_fast_linking != 0
     }
 
     /// Which binaries of shader objects a physical device that lists the extension takes.

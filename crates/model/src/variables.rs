@@ -27,9 +27,6 @@ pub const IDENTIFIERS: &str = "VKSTASH_IDENTIFIERS";
 /// `1`: VK_KHR_pipeline_binary is switched on for programs that did not ask for it, and artifacts are made of
 /// binaries. Off by default: it changes the device that the driver builds, and may orphan the driver's caches.
 pub const BINARIES: &str = "VKSTASH_BINARIES";
-/// `1`: a graphics pipeline that would have to be compiled is linked fast of libraries of its parts, and left to be
-/// compiled as a whole after the program's end. Off by default: what is linked fast may be slower on the GPU.
-pub const FAST_LINK: &str = "VKSTASH_FAST_LINK";
 /// How many milliseconds a program waits in all, at most, until its stash is open.
 pub const OPEN_MS: &str = "VKSTASH_OPEN_MS";
 /// How many milliseconds a program waits at its end, at most, for what is not written yet.
