@@ -10,7 +10,7 @@ use vkstash_store::format::app_name::AppName;
 use vkstash_store::settings::{BackgroundMode, places};
 
 use vkstash_model::variables::{
-    APPLICATION, ASK_FIRST, BASE, Background, DIR, DISABLE, END_MS, FAST_LINK, FINISH, IDENTIFIERS, LOG,
+    APPLICATION, ASK_FIRST, BASE, Background, DIR, DISABLE, END_MS, FINISH, IDENTIFIERS, LOG,
     LOG_FILE, Lookup, OPEN_MS, REPORT, SERVED_WIDTH, TOOL, TRACE, UPDATE, configs, default_root,
     excluded_programs, of_process, path, text,
 };
@@ -48,8 +48,6 @@ pub struct Config {
     pub bases: Vec<PathBuf>,
     /// Identifiers.
     pub identifiers: Identifiers,
-    /// [`FAST_LINK`]. Never in a worker of the tool, which is to make whole pipelines.
-    pub fast_link: bool,
     /// Pipelines may be made before the program asks for them, so recipes are worth recording also where a driver gives
     /// no artifacts ([`BACKGROUND`]).
     pub parks: bool,
@@ -146,7 +144,6 @@ impl Config {
             root: path(DIR).or_else(default_root),
             bases: lookup(BASE).map(|value| bases(&value)).unwrap_or_default(),
             identifiers,
-            fast_link: text(FAST_LINK) == "1" && lookup(APPLICATION).is_none(),
             parks: mode.is_none_or(BackgroundMode::allows_work),
             asks_settings: mode.is_none(),
             opening: ms(OPEN_MS),

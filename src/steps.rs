@@ -55,7 +55,6 @@ impl Steps {
             StepSource::Companion => Activity::Companion,
             StepSource::Compile => Activity::Compile,
             StepSource::Own => Activity::Own,
-            StepSource::Link => Activity::Link,
         });
     }
 

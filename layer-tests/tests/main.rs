@@ -22,7 +22,6 @@ mod driver_cache;
 mod elevated;
 mod engines;
 mod example;
-mod fast_link;
 mod faults;
 mod feedback;
 mod finished;

@@ -9,7 +9,6 @@ use super::tool::{self, Environment, Errand, NotStarted, When};
 use crate::faults;
 use crate::guard::contained;
 use crate::state::device::Device;
-use crate::state::fast_links::FastLinks;
 use vkstash_store::base::once::Once;
 use vkstash_store::base::sync::{Mutex, MutexGuard};
 use vkstash_store::base::thread::{self, Stack};
@@ -98,10 +97,7 @@ extern "C" fn at_exit() {
 
 /// Reads no disk.
 fn has_left_something(device: &Device) -> bool {
-    let has_linked = || device.fast_links().is_some_and(FastLinks::have_linked);
-    let Some(stored) = device.stored().filter(|_| device.driver_hits.are_left() || has_linked()) else {
-        return false;
-    };
+    let Some(stored) = device.stored().filter(|_| device.driver_hits.are_left()) else { return false };
     let settings = stored.stash.background_mode_at_opening();
     !device.instance().config.asks_settings || settings.is_none_or(BackgroundMode::allows_work)
 }

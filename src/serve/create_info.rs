@@ -42,11 +42,6 @@ pub trait CreateInfo: Copy {
         pipeline: &mut vk::Pipeline,
     ) -> vk::Result;
 
-    /// It, where it is of graphics pipelines.
-    fn as_graphics(&self) -> Option<&vk::GraphicsPipelineCreateInfo<'_>> {
-        None
-    }
-
     /// The create info's own flags, of 32 bits; VkPipelineCreateFlags2CreateInfoKHR overrides them.
     fn flags_mut(&mut self) -> &mut vk::PipelineCreateFlags;
     /// The head of the pNext chain.
@@ -119,10 +114,6 @@ impl CreateInfo for vk::ComputePipelineCreateInfo<'_> {
 }
 
 impl CreateInfo for vk::GraphicsPipelineCreateInfo<'_> {
-    fn as_graphics(&self) -> Option<&vk::GraphicsPipelineCreateInfo<'_>> {
-        Some(self)
-    }
-
     unsafe fn parse(&self) -> Parsed<'_> {
         // SAFETY: `self` is a valid VkGraphicsPipelineCreateInfo (# Safety of `CreateInfo::parse`).
         unsafe { Parsed::graphics(self) }

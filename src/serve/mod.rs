@@ -9,7 +9,6 @@
 //! - [`driver`] what the driver's caches have, and the driver's answer where the program forbids compiling
 //! - [`artifact`] from an artifact of the stash, confirmed as taken
 //! - [`companion`] a cache of the layer's with what the program's would hold without the stash
-//! - [`fast_link`] instead of a compile, where the user wants it: a link of libraries of the pipeline's parts
 //! - [`compile`] the driver compiles, and what it made is recorded
 //! - [`driver_hits`] what the driver had: left to background work, which records it
 //! - [`deferred`] ray tracing pipelines that the driver makes in a deferred operation
@@ -37,7 +36,6 @@ pub mod driver_hits;
 mod emulated;
 mod facts;
 pub mod failed;
-mod fast_link;
 mod feedback;
 pub mod modules;
 mod offer;

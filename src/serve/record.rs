@@ -212,22 +212,6 @@ fn put_found(device: &Device, stored: &Stored, key: &Key, took: Duration, with: 
     }
 }
 
-/// Queues the recipe of a pipeline that was linked fast of its parts, and notes its use. The tool compiles it after the
-/// program's end.
-///
-/// # Safety
-/// The request's create info is valid.
-pub unsafe fn record_linked<I: CreateInfo>(request: &Request<'_, I>) {
-    let (device, key) = (request.call.device, &request.pipeline.key);
-    let Some(stored) = device.stored().filter(|_| device.keeps_artifacts()) else { return };
-    // SAFETY: the request's create info is valid.
-    unsafe { record_recipe(request, stored) };
-    stored.stash.note_first_use(key);
-    if !stored.device.put(Kind::Found, key, payload::linked_record()) {
-        device.count(Count::Dropped);
-    }
-}
-
 /// Whether a cost is worth a new record: it differs by more than a factor of 2, and by more than short calls differ
 /// when nothing has changed.
 fn is_another_cost(known: Duration, now: Duration) -> bool {

@@ -16,8 +16,8 @@ use super::program_cache::ProgramCache;
 use super::refuse::{forbid, note_refused, refuse};
 use super::request::{DescribedPipeline, Request};
 use super::{
-    artifact, bypass, companion, compile, driver, driver_hits, emulated, facts, fast_link, feedback, modules,
-    parked, record,
+    artifact, bypass, companion, compile, driver, driver_hits, emulated, facts, feedback, modules, parked,
+    record,
 };
 use crate::live;
 use crate::state::device::Device;
@@ -153,16 +153,10 @@ unsafe fn ask_in_order<I: CreateInfo>(
     if parsed.naming.lacks_code {
         call.device.count(Count::IdentifierRequests);
     }
-    if parsed.is_library() {
-        fast_link::note_library(call);
-    }
     // SAFETY: the request's create info is valid, and stays so while the sources are asked one after another.
     unsafe {
         if parsed.has_nothing_to_compile() {
             return compile_nothing(request, steps);
-        }
-        if let Some(answer) = fast_link::link_again(request, steps) {
-            return answer;
         }
         if parsed.joins_retained() {
             steps.set_reason(OrderReason::PassedOn);
@@ -180,11 +174,6 @@ unsafe fn ask_in_order<I: CreateInfo>(
                     return refuse(parsed);
                 }
                 let may_compile = !parsed.fails_on_compile_required();
-                if may_compile {
-                    if let Some(answer) = fast_link::link(request, steps) {
-                        return answer;
-                    }
-                }
                 let source = if may_compile { StepSource::Compile } else { StepSource::Own };
                 steps.asks(source);
                 let answer = if may_compile {

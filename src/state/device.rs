@@ -18,7 +18,6 @@ use super::device_stats::DeviceStats;
 use super::dispatch::DeviceTable;
 use super::driver_hits::DriverHits;
 use super::estimates::Estimates;
-use super::fast_links::FastLinks;
 use super::first_command::FirstCommand;
 use super::frames::Frames;
 use super::instance::{Instance, PhysicalDevice};
@@ -103,8 +102,6 @@ pub struct Device {
     // Declared before the session: the parts go first, then the session may close the stash.
     stored: OnceLock<Option<Stored>>,
     session: OnceLock<Arc<Session>>,
-    /// Libraries of the layer's, where pipelines may be linked fast.
-    fast_links: Option<FastLinks>,
     /// What live shader objects were made of.
     pub shader_code: ShaderCode,
     /// Deferred operations under way.
@@ -173,8 +170,6 @@ pub struct Decided {
     /// The program may create shader objects, and everything that it has enabled is part of the device header: the
     /// binaries that the driver takes.
     pub shader_binaries: Option<ShaderBinaries>,
-    /// Graphics pipelines may be linked fast of libraries of the layer's.
-    pub links_fast: bool,
     /// The device as the program asked for it.
     pub configuration: DeviceConfiguration,
     /// A driver that is called from a thread of the layer's might call the program: the instance or the device was
@@ -230,7 +225,6 @@ impl Device {
             instance,
             stored: OnceLock::new(),
             session: OnceLock::new(),
-            fast_links: decided.links_fast.then(FastLinks::default),
             shader_code: ShaderCode::default(),
             deferred: Operations::default(),
             is_closed_to_workers: AtomicBool::new(false),
@@ -511,26 +505,6 @@ impl Device {
             || (answers && !tls_destroyed())
             || self.records_recipes_alone()
             || self.kept_shaders().is_some()
-    }
-
-    /// The libraries that the layer links pipelines of, where it does.
-    pub fn fast_links(&self) -> Option<&FastLinks> {
-        self.fast_links.as_ref()
-    }
-
-    /// Destroys the libraries of the layer's: the program destroys the device, and is in no other call.
-    pub fn drop_libraries(&self) {
-        let libraries = self.fast_links().map(FastLinks::take).unwrap_or_default();
-        self.destroy_pipelines(&libraries);
-    }
-
-    /// Destroys pipelines of the layer's that nothing uses.
-    pub fn destroy_pipelines(&self, pipelines: &[vk::Pipeline]) {
-        let Some(destroy) = self.table.destroy_pipeline else { return };
-        for &pipeline in pipelines {
-            // SAFETY: a pipeline of the layer's on this device, created without an allocator, and out of use.
-            unsafe { destroy(self.handle, pipeline, std::ptr::null()) };
-        }
     }
 
     /// The binaries of shader objects that the driver takes, where they are recorded and served.

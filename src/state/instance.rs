@@ -8,7 +8,6 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use ash::vk::{self, Handle};
 
 use super::dispatch::InstanceTable;
-use super::policy;
 use crate::config::{Config, Identifiers};
 use crate::guard::guard;
 use crate::loader::{PhysicalDeviceProcAddr, dispatch_key};
@@ -95,8 +94,6 @@ pub struct PhysicalDevice {
     pub emulates: bool,
     /// The driver lists VK_KHR_pipeline_binary.
     pub lists_binaries: bool,
-    /// Links of graphics pipeline libraries are fast (graphicsPipelineLibraryFastLinking), and the user wants them.
-    pub links_fast: bool,
     /// What vkEnumerateDeviceExtensionProperties lists without the layer. None: it was not asked for, or cannot be
     /// listed.
     pub listed: Option<Vec<vk::ExtensionProperties>>,
@@ -177,7 +174,6 @@ fn driver_by_name(properties: &vk::PhysicalDeviceProperties) -> vk::DriverId {
 struct OffersOfDriver {
     identifiers: bool,
     cache_control: bool,
-    libraries: bool,
 }
 
 /// What a physical device is known to have before it is asked for more.
@@ -303,10 +299,6 @@ impl Instance {
             && self.get_features2().is_some();
         let emulates = wanted && (cache_control != CacheControl::None || emulates_cache_control);
         let driver = if driver.as_raw() == 0 { driver_by_name(&properties) } else { driver };
-        let links_fast = self.config.fast_link
-            && offers.libraries
-            && policy::of(driver).gains_from_links
-            && self.links_fast(device);
         PhysicalDevice {
             properties,
             driver,
@@ -314,7 +306,6 @@ impl Instance {
             algorithm,
             emulates,
             lists_binaries: known.lists(pipeline_binary::NAME),
-            links_fast,
             listed,
             cache_control,
             emulates_cache_control,
@@ -324,7 +315,6 @@ impl Instance {
     fn ask_for_features(&self, device: vk::PhysicalDevice, known: &Known<'_>) -> OffersOfDriver {
         let mut identifiers = vk::PhysicalDeviceShaderModuleIdentifierFeaturesEXT::default();
         let mut control = vk::PhysicalDevicePipelineCreationCacheControlFeatures::default();
-        let mut libraries = vk::PhysicalDeviceGraphicsPipelineLibraryFeaturesEXT::default();
         if let Some(get) = self.get_features2() {
             let mut chain = vk::PhysicalDeviceFeatures2::default();
             if known.lists(ash::ext::shader_module_identifier::NAME) {
@@ -332,9 +322,6 @@ impl Instance {
             }
             if known.has(ash::ext::pipeline_creation_cache_control::NAME, vk::API_VERSION_1_3) {
                 chain = chain.push_next(&mut control);
-            }
-            if self.config.fast_link && known.lists(ash::ext::graphics_pipeline_library::NAME) {
-                chain = chain.push_next(&mut libraries);
             }
             if !chain.p_next.is_null() {
                 // SAFETY: a live physical device and a chain of output structures.
@@ -344,7 +331,6 @@ impl Instance {
         OffersOfDriver {
             identifiers: identifiers.shader_module_identifier != 0,
             cache_control: control.pipeline_creation_cache_control != 0,
-            libraries: libraries.graphics_pipeline_library != 0,
         }
     }
 
@@ -389,16 +375,6 @@ impl Instance {
         // SAFETY: a live physical device, and a structure of an extension that it lists.
         unsafe { get(device, &mut chain) };
         of_binaries.internal_cache_control != 0
-    }
-
-    /// Whether a physical device with graphics pipeline libraries links them fast.
-    fn links_fast(&self, device: vk::PhysicalDevice) -> bool {
-        let Some(get) = self.get_properties2() else { return false };
-        let mut of_libraries = vk::PhysicalDeviceGraphicsPipelineLibraryPropertiesEXT::default();
-        let mut chain = vk::PhysicalDeviceProperties2::default().push_next(&mut of_libraries);
-        // SAFETY: a live physical device, and a structure of an extension that it lists.
-        unsafe { get(device, &mut chain) };
-        of_libraries.graphics_pipeline_library_fast_linking != 0
     }
 
     /// Which binaries of shader objects a physical device that lists the extension takes.

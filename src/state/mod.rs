@@ -39,7 +39,6 @@ pub mod dispatch;
 pub mod driver_hits;
 pub mod estimates;
 pub mod excluded;
-pub mod fast_links;
 pub mod first_command;
 pub mod frames;
 mod identifiers;

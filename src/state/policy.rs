@@ -45,9 +45,6 @@ pub struct Policy {
     /// Workers make ray tracing pipelines. NVIDIA's driver takes locks of CUDA in that call, in another order than
     /// where it creates and destroys devices, and spins in vkDestroyDevice after others' threads have made some.
     pub workers_make_ray_tracing: bool,
-    /// A link of graphics pipeline libraries is faster than what the driver makes of shaders that it has compiled for
-    /// other pipelines.
-    pub gains_from_links: bool,
     /// Flags that ask for what tools look into, of which pipelines from caches answer as compiled ones do. Pipelines
     /// with others go to the driver as they are.
     pub looked_into: vk::PipelineCreateFlags,
@@ -95,7 +92,6 @@ const UNKNOWN: Policy = Policy {
     siblings: &[],
     artifacts: true,
     workers_make_ray_tracing: false,
-    gains_from_links: true,
     looked_into: STATISTICS,
 };
 
@@ -123,13 +119,10 @@ pub fn of(driver: vk::DriverId) -> Policy {
         // pipelines are there in 0.46 of the time (`vkstash-bench widths`).
         // Blobs of a device that enables one feature more or less are taken (`vkstash-bench siblings`).
         // 100 questions in vain before 100 compiles cannot be told from none.
-        // A new combination of shaders that it has compiled takes 4 to 7 us, a link with its look-ups 15 to 25
-        // (`vkstash-bench fast-links`).
         vk::DriverId::NVIDIA_PROPRIETARY => Policy {
             question_in_vain: Duration::from_micros(20),
             dear_disk_beside_cache: true,
             served_width: Some(4),
-            gains_from_links: false,
             siblings: EVERY_BIND_POINT,
             ..UNKNOWN
         },

@@ -81,9 +81,6 @@ counters! {
         "of the served: recorded while the program enabled other features";
     /// Of [`Count::Served`], the pipelines whose artifact is in a base, a stash that is only read.
     FromBase => "from_base", Source, Count, "from a base", "of the served: from a base, a stash that is only read";
-    /// Pipelines that were linked fast of libraries of their parts, in place of a compile.
-    FastLinked => "fast_linked", Source, Count, "linked fast",
-        "linked of libraries of their parts (VKSTASH_FAST_LINK)";
     /// Pipelines that background work had finished before the program asked for them.
     Parked => "parked", Source, Count, "ready before", "finished before the program asked";
     /// Pipelines that background work finished and the program did not ask for: they were destroyed.

@@ -174,7 +174,7 @@ activities! {
     Compile => 6, "compile", "compiling";
     /// The program's own call, which may compile.
     Own => 7, "own_call", "in the driver";
-    /// A link of libraries, the program's or the layer's.
+    /// A link of the program's libraries, which compiles nothing.
     Link => 8, "link", "linking";
     /// A worker makes the pipeline before the program asks for it.
     Ahead => 9, "ahead", "making ahead";

@@ -66,12 +66,6 @@ pub fn found_record(took: Duration, with: FoundWith) -> Box<[u8]> {
     }
 }
 
-/// The payload of a record of the kind "found" of a pipeline that was linked fast of libraries of its parts: no cache
-/// has it.
-pub fn linked_record() -> Box<[u8]> {
-    Box::new([0, 0, 0, 0, 3, 0, 0])
-}
-
 /// The cache that a payload of [`found_record`] of this length names. Payloads of earlier versions may have a length
 /// that stands for another cache.
 pub fn found_with(length: u64) -> Option<FoundWith> {

@@ -38,8 +38,6 @@ words! {
         Compile => 4, "compile";
         /// The program's own call, as it is.
         Own => 5, "own call";
-        /// A link of libraries of the layer's.
-        Link => 6, "link";
     }
 }
 

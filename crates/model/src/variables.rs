@@ -24,9 +24,6 @@ pub const LOG: &str = "VKSTASH_LOG";
 pub const LOG_FILE: &str = "VKSTASH_LOG_FILE";
 /// `auto` (the default), `emulate` (identifiers of the layer's even where the driver has some) or `off`.
 pub const IDENTIFIERS: &str = "VKSTASH_IDENTIFIERS";
-/// `1`: a graphics pipeline that would have to be compiled is linked fast of libraries of its parts, and left to be
-/// compiled as a whole after the program's end. Off by default: what is linked fast may be slower on the GPU.
-pub const FAST_LINK: &str = "VKSTASH_FAST_LINK";
 /// How many milliseconds a program waits in all, at most, until its stash is open.
 pub const OPEN_MS: &str = "VKSTASH_OPEN_MS";
 /// How many milliseconds a program waits at its end, at most, for what is not written yet.

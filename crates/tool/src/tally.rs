@@ -51,7 +51,6 @@ impl Tally {
             Count::Compiled,
             Count::CompiledUnrecorded,
             Count::CompileRequired,
-            Count::FastLinked,
         ])
     }
 

@@ -122,11 +122,6 @@ unsafe fn chained_properties(config: &Config, node: *mut vk::BaseOutStructure<'_
                 properties.shader_binary_uuid = config.shader_uuid();
                 properties.shader_binary_version = config.shader_binary_version;
             }
-            vk::PhysicalDeviceGraphicsPipelineLibraryPropertiesEXT::STRUCTURE_TYPE => {
-                let properties =
-                    &mut *node.cast::<vk::PhysicalDeviceGraphicsPipelineLibraryPropertiesEXT<'_>>();
-                properties.graphics_pipeline_library_fast_linking = config.fast_linking.into();
-            }
             other if other == binary_info::PROPERTIES && config.pipeline_binary => {
                 binary_info::properties(config, node);
             }

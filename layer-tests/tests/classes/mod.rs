@@ -10,7 +10,6 @@
 //! - [`later_calls`] what later calls see of served pipelines, [`queries`] the queries among these calls
 //! - [`rebuilt`] pipelines rebuilt from the recipes that the others record
 //! - [`parked_validation`] what workers make of these recipes, judged by the validation layer
-//! - [`fast_links`] pipelines that the layer links of libraries of its own
 //! - [`newer`] pipelines of extensions that no driver here has
 //! - [`two_drivers`] two drivers in one instance
 
@@ -19,7 +18,6 @@ mod deferral;
 mod deferral_threads;
 mod deferred_libraries;
 mod draft;
-mod fast_links;
 mod foz;
 mod later_calls;
 mod libraries;

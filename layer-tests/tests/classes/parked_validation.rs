@@ -53,12 +53,7 @@ fn idle(input: &Value) -> Value {
 
 /// Runs the step with the validation layer below ours. Returns the counter of this name, and what it has to say. It
 /// writes to a file: workers do nothing while a program has a messenger.
-pub fn judged(
-    scenario: &Scenario,
-    env: &Env,
-    (step, input): (&str, &Value),
-    counter: &str,
-) -> (u64, BTreeSet<String>) {
+fn judged(scenario: &Scenario, env: &Env, input: &Value, counter: &str) -> (u64, BTreeSet<String>) {
     let folder = scenario.folder();
     let (log, settings) = (folder.join("validation.txt"), folder.join("vk_layer_settings.txt"));
     let lines = format!(
@@ -69,7 +64,7 @@ pub fn judged(
     );
     fs::write(&settings, lines).unwrap();
     let env = env.clone().validation().var("VK_LAYER_SETTINGS_PATH", &settings);
-    let count = scenario.run_ok::<Value>(step, &env, input).reports.sum(counter);
+    let count = scenario.run_ok::<Value>("idle", &env, input).reports.sum(counter);
     let said = fs::read_to_string(&log).expect("the validation layer has opened its log");
     fs::remove_file(&log).unwrap();
     let ids = said.split("VUID-").skip(1).map(|text| {
@@ -89,7 +84,7 @@ fn workers_bring_no_message(scenario: &Scenario, driver: Driver) {
     }
     for has_all_features in [false, true] {
         let alone = json!({ "has_all_features": has_all_features });
-        let (_, of_device) = judged(scenario, &env.clone().without_layer(), ("idle", &alone), "");
+        let (_, of_device) = judged(scenario, &env.clone().without_layer(), &alone, "");
         let mut made = 0;
         // After each program, whose pipelines come first then.
         for (number, (name, input)) in everything().into_iter().enumerate() {
@@ -98,7 +93,7 @@ fn workers_bring_no_message(scenario: &Scenario, driver: Driver) {
             let trace = scenario.folder().join(format!("trace {has_all_features} {number}"));
             let env = env.clone().var("VKSTASH_BACKGROUND_WORKERS", "2").var("VKSTASH_TRACE", &trace);
             let input = json!({ "trace": trace, "has_all_features": has_all_features });
-            let (count, of_workers) = judged(scenario, &env, ("idle", &input), "parked_unasked");
+            let (count, of_workers) = judged(scenario, &env, &input, "parked_unasked");
             let is_new = |id: &&String| !of_device.contains(*id) && !OWN_MISTAKES.contains(&id.as_str());
             let new: Vec<_> = of_workers.iter().filter(is_new).collect();
             assert!(new.is_empty(), "{name}, {count} made, {has_all_features}: {new:?}");

@@ -21,8 +21,6 @@ use vkstash_recipe::device_configuration::{DeviceConfiguration, extension_names}
 pub struct Enabled {
     /// pipelineCreationCacheControl.
     pub cache_control: bool,
-    /// graphicsPipelineLibrary.
-    pub libraries: bool,
 }
 
 /// What the program asks for, as far as the layer has to know.
@@ -32,8 +30,6 @@ pub struct Wanted {
     pub enabled: Enabled,
     /// The layer may switch cache control on.
     pub add_cache_control: bool,
-    /// The user has asked the layer to link pipelines fast, and the program says nothing about libraries.
-    pub add_libraries: bool,
     /// The driver is told to do without its own cache: that kind of caches is disabled, the driver can be told, and the
     /// program says nothing about it. A program that uses pipeline binaries may have the driver look for them in that
     /// cache, which it must not if the cache is disabled (contract 5.3).
@@ -89,16 +85,11 @@ impl Wanted {
         };
         let mut cache_control = false;
         let mut says_of_binaries = false;
-        let mut libraries = None;
         let mut controls_internal_cache = false;
         // SAFETY: the chain of the valid `info` consists of valid structures; each cast follows the sType.
         unsafe {
             for node in chain::walk(info.p_next) {
                 says_of_binaries |= (*node).s_type == pipeline_binary::FEATURES;
-                if (*node).s_type == LIBRARY_FEATURES {
-                    let features = node.cast::<vk::PhysicalDeviceGraphicsPipelineLibraryFeaturesEXT<'_>>();
-                    libraries = Some((*features).graphics_pipeline_library != 0);
-                }
                 controls_internal_cache |= (*node).s_type == pipeline_binary::INTERNAL_CACHE_CONTROL;
                 cache_control |= match (*node).s_type {
                     CACHE_CONTROL_FEATURES => {
@@ -119,8 +110,7 @@ impl Wanted {
             DeviceConfiguration::is_hashed(info, |s_type| loader::link_info_size(s_type).is_some())
         };
         Wanted {
-            enabled: Enabled { cache_control, libraries: libraries == Some(true) },
-            add_libraries: libraries.is_none() && physical.links_fast,
+            enabled: Enabled { cache_control },
             add_cache_control: !cache_control,
             disable_internal_cache: !says_of_binaries && !controls_internal_cache && disables_driver_cache(),
             hashed,
@@ -132,12 +122,9 @@ impl Wanted {
     pub fn adds(&self, enabled: &Enabled) -> bool {
         self.disable_internal_cache
             || self.add_cache_control && enabled.cache_control
-            || self.add_libraries && enabled.libraries
     }
 }
 
-const LIBRARY_FEATURES: vk::StructureType =
-    vk::StructureType::PHYSICAL_DEVICE_GRAPHICS_PIPELINE_LIBRARY_FEATURES_EXT;
 const CACHE_CONTROL_FEATURES: vk::StructureType =
     vk::StructureType::PHYSICAL_DEVICE_PIPELINE_CREATION_CACHE_CONTROL_FEATURES;
 const VULKAN_1_3_FEATURES: vk::StructureType = vk::StructureType::PHYSICAL_DEVICE_VULKAN_1_3_FEATURES;
@@ -196,17 +183,6 @@ impl Edits {
     }
 }
 
-/// What extensions are added for.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-struct Needs {
-    /// Cache control, below 1.3.
-    cache_control: bool,
-    /// The structure of pipeline binaries that disables the driver's own cache.
-    internal_cache: bool,
-    /// Graphics pipeline libraries.
-    libraries: bool,
-}
-
 /// The create info that goes down.
 pub struct Changed<'a> {
     /// The changed copy of the create info.
@@ -238,7 +214,7 @@ impl<'a> Changed<'a> {
             // What the driver lacks must not be asked for by name either way; a structure that it does
             // not know is skipped (contract 1.6).
             if edits.emulated || edits.lacks_control {
-                self.change_names(edits, Needs::default());
+                self.change_names(edits, false, false);
             }
             return on;
         };
@@ -250,24 +226,12 @@ impl<'a> Changed<'a> {
             self.push(arena, &features);
             on.cache_control = true;
         }
-        if wanted.add_libraries {
-            on.libraries = true;
-            let mut features = vk::PhysicalDeviceGraphicsPipelineLibraryFeaturesEXT::default()
-                .graphics_pipeline_library(true);
-            features.p_next = self.info.p_next.cast_mut();
-            self.push(arena, &features);
-        }
         if wanted.disable_internal_cache {
             self.push(arena, &pipeline_binary::InternalCacheControl::disabled(self.info.p_next));
         }
         let add_name = edits.add_control && physical.cache_control == CacheControl::Extension;
-        let needs = Needs {
-            cache_control: add_name,
-            internal_cache: wanted.disable_internal_cache,
-            libraries: wanted.add_libraries,
-        };
-        if edits.emulated || edits.lacks_control || needs != Needs::default() {
-            self.change_names(edits, needs);
+        if edits.emulated || edits.lacks_control || add_name || wanted.disable_internal_cache {
+            self.change_names(edits, add_name, wanted.disable_internal_cache);
         }
         on
     }
@@ -310,8 +274,9 @@ impl<'a> Changed<'a> {
         Some(found)
     }
 
-    /// Takes emulated extensions out of the list, and adds what is needed.
-    fn change_names(&mut self, edits: Edits, needs: Needs) {
+    /// Takes emulated extensions out of the list, and adds what is needed for cache control below 1.3, and for the
+    /// structure of pipeline binaries that disables the driver's own cache.
+    fn change_names(&mut self, edits: Edits, add_cache_control: bool, add_internal_cache: bool) {
         let Edits { emulated, lacks_control, .. } = edits;
         let own = ash::ext::shader_module_identifier::NAME;
         let control = ash::ext::pipeline_creation_cache_control::NAME;
@@ -320,19 +285,17 @@ impl<'a> Changed<'a> {
         let stripped = |name: &CStr| (emulated && name == own) || (lacks_control && name == control);
         let kept = given.iter().filter(|&&name| !stripped(name));
         self.names = kept.map(|name| name.as_ptr()).collect();
-        let mut needed: SmallVec<[&CStr; 5]> = SmallVec::new();
-        if needs.cache_control {
-            needed.push(control);
+        if add_cache_control && !given.contains(&control) {
+            self.names.push(control.as_ptr());
         }
-        if needs.internal_cache {
+        if add_internal_cache {
             // The second is what the first needs; it is part of 1.4.
-            needed.extend([pipeline_binary::NAME, ash::khr::maintenance5::NAME]);
+            for name in [pipeline_binary::NAME, ash::khr::maintenance5::NAME] {
+                if !given.contains(&name) {
+                    self.names.push(name.as_ptr());
+                }
+            }
         }
-        if needs.libraries {
-            needed.extend([ash::ext::graphics_pipeline_library::NAME, ash::khr::pipeline_library::NAME]);
-        }
-        needed.retain(|name| !given.contains(name));
-        self.names.extend(needed.iter().map(|name| name.as_ptr()));
         self.info.enabled_extension_count = self.names.len() as u32;
         self.info.pp_enabled_extension_names = self.names.as_ptr();
     }
@@ -371,7 +334,6 @@ mod tests {
             algorithm: [0; 16],
             emulates: true,
             lists_binaries: false,
-            links_fast: false,
             cache_control: CacheControl::None,
             emulates_cache_control: true,
         };

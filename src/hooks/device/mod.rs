@@ -181,7 +181,7 @@ unsafe fn make(
             tried = if tried.disable_internal_cache {
                 Wanted { disable_internal_cache: false, ..tried }
             } else {
-                Wanted { add_cache_control: false, add_libraries: false, ..tried }
+                Wanted { add_cache_control: false, ..tried }
             };
             link.rewind();
             changed = Changed::new(info);
@@ -214,7 +214,6 @@ unsafe fn register(
             cache_control: enabled.cache_control,
             identifiers: wanted.identifiers,
             shader_binaries: has_shaders.then(|| instance.shader_binaries(physical)).flatten(),
-            links_fast: enabled.libraries && known.links_fast,
             configuration,
             calls_back,
         };
@@ -288,7 +287,6 @@ pub unsafe extern "system" fn destroy_device(
             device.instance().last_device_was_idle.store(is_idle, Ordering::Relaxed);
             guard(command, || finish::leave(&device), || ());
             guard(command, || device.drop_caches(), || ());
-            guard(command, || device.drop_libraries(), || ());
             let session = device.opened_session().cloned();
             guard(command, || drop(device), || ());
             guard(command, || session.into_iter().for_each(process::rest), || ());

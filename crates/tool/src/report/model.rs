@@ -6,8 +6,8 @@ use serde::Serialize;
 pub(crate) const SCHEMA: u32 = 1;
 
 /// Where a creation ended, by its number in [`Mark`] and [`Bin`].
-pub(super) const SOURCES: [&str; 9] =
-    ["parked", "stash", "driver", "companion", "compile", "own call", "compile required", "error", "link"];
+pub(super) const SOURCES: [&str; 8] =
+    ["parked", "stash", "driver", "companion", "compile", "own call", "compile required", "error"];
 
 /// An application.
 #[derive(Debug, Serialize)]

@@ -59,7 +59,6 @@ pub(super) fn source(creation: &Creation) -> usize {
         _ if is(StepSource::Driver) => 2,
         _ if is(StepSource::Companion) => 3,
         _ if is(StepSource::Compile) => 4,
-        _ if is(StepSource::Link) => 8,
         _ => 5,
     }
 }

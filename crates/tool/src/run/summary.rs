@@ -75,7 +75,6 @@ fn outcome(reports: &[RunReport], had_instance: bool, known: Known) -> String {
     let mut line = format!("{}, {} compiled", without_compiling(&tally), tally.compiled());
     let sometimes = [
         (Count::Offered, "offered"),
-        (Count::FastLinked, "linked fast"),
         (Count::CompileRequired, "compile required"),
         (Count::Failed, "failed"),
         (Count::NothingToCompile, "with nothing to compile"),

@@ -11,8 +11,7 @@ use crate::failure::Failure;
 use crate::options::Driver;
 
 /// Variables of the caller that would change what is measured. Removed on both sides of every pair.
-const REMOVED: [&str; 30] = [
-    "VKSTASH_FAST_LINK",
+const REMOVED: [&str; 29] = [
     "VKSTASH_BASE",
     "VKSTASH_ASK_FIRST",
     "VKSTASH_SERVED_WIDTH",
@@ -63,8 +62,6 @@ pub(crate) struct Environment<'a> {
     /// Whether the layer has the tool record what a program leaves at its end. The run is over when the tool has ended;
     /// its time counts for nobody.
     pub(crate) finish: bool,
-    /// VKSTASH_FAST_LINK.
-    pub(crate) fast_link: bool,
     /// VKSTASH_SERVED_WIDTH; None: not set.
     pub(crate) width: Option<u32>,
 }
@@ -80,7 +77,6 @@ impl<'a> Environment<'a> {
             background: false,
             usual_order: false,
             finish: false,
-            fast_link: false,
             width: None,
         }
     }
@@ -174,9 +170,6 @@ impl<'a> Environment<'a> {
             }
             if let Some(width) = self.width {
                 command.env("VKSTASH_SERVED_WIDTH", width.to_string());
-            }
-            if self.fast_link {
-                command.env("VKSTASH_FAST_LINK", "1");
             }
             if !self.background {
                 command.env("VKSTASH_BACKGROUND_WORKERS", "0");

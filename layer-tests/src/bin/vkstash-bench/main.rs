@@ -15,7 +15,6 @@ mod devices;
 mod engines;
 mod environment;
 mod failure;
-mod fast_links;
 mod figures;
 mod growth;
 mod linked;
@@ -127,7 +126,6 @@ fn run_children(options: &Options) -> Result<(), Failure> {
         Command::Loaded(on) => loaded::run(&runner, on, rounds(10))?,
         Command::Objects(on) => objects::run(&runner, on, rounds(15))?,
         Command::Small(on) => small::run(&runner, on, rounds(40))?,
-        Command::FastLinks(on) => fast_links::run(&runner, on, rounds(10))?,
         Command::Bases(on) => bases::run(&runner, on, rounds(5))?,
         Command::Devices(on) => devices::run(&runner, on, rounds(5))?,
         Command::Stress(on) => stress::run(&runner, on, rounds(1))?,

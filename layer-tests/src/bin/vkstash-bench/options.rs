@@ -54,9 +54,6 @@ pub(crate) enum Command {
     Small(OnDriver),
     /// What the layer costs programs that make and destroy many devices in turn.
     Devices(Devices),
-    /// Graphics pipelines of shaders that were all seen in other combinations: linked fast (VKSTASH_FAST_LINK),
-    /// compiled with the layer, and without it.
-    FastLinks(FastLinks),
     /// Many processes at once that make and destroy four devices in turn, with pipelines of every kind: whether each
     /// ends.
     Stress(Stress),
@@ -390,16 +387,6 @@ pub(crate) struct Engines {
     /// has at hand.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) again: u32,
-}
-
-/// Options of `fast-links`.
-#[derive(Args)]
-pub(crate) struct FastLinks {
-    #[command(flatten)]
-    pub(crate) on: OnDriver,
-    /// Steps of a computation in each fragment shader.
-    #[arg(long, value_name = "N", default_value_t = 200)]
-    pub(crate) arithmetic: u32,
 }
 
 /// Options of `growth`.

@@ -57,9 +57,6 @@ struct Options {
     /// The order of `--state shuffled`.
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u32,
-    /// Steps of a computation in each fragment shader, which has a constant if there are none.
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    arithmetic: u32,
     /// How often all pipelines are created.
     #[arg(long, value_name = "N", default_value_t = 1)]
     times: u32,
@@ -146,7 +143,7 @@ fn run(options: &Options) -> Report {
 }
 
 fn round(options: &Options, device: &Device) -> Round {
-    let objects = Objects::new(device, options.state, options.arithmetic);
+    let objects = Objects::new(device, options.state);
     let file = options.cache_file.as_ref().filter(|_| options.cache == Habit::File);
     let loaded = file.and_then(|path| fs::read(path).ok()).unwrap_or_default();
     let shared = matches!(options.cache, Habit::Shared | Habit::File).then(|| device.cache(&loaded));

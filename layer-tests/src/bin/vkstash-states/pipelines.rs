@@ -50,20 +50,14 @@ struct Parts {
 }
 
 impl Objects {
-    /// `arithmetic`: steps of a computation in each fragment shader. 0: a constant.
-    pub(crate) fn new(device: &Device, state: State, arithmetic: u32) -> Objects {
+    pub(crate) fn new(device: &Device, state: State) -> Objects {
         let shaders = if state == State::Shaders { SHADERS } else { 1 };
-        let modules = |code: &dyn Fn(f32) -> Vec<u32>| {
-            (0..shaders).map(|index| device.module(&code(0.5 + index as f32))).collect()
-        };
-        let [vertex, fragment]: [Vec<_>; 2] = match arithmetic {
-            0 => [spirv::vertex, spirv::fragment].map(|code| modules(&code)),
-            steps => [
-                modules(&spirv::vertex_for_computing),
-                modules(&|value| spirv::fragment_computing(value, steps)),
-            ],
-        };
-        Objects { layout: device.empty_layout(), vertex, fragment }
+        let value = |index: u32| 0.5 + index as f32;
+        Objects {
+            layout: device.empty_layout(),
+            vertex: (0..shaders).map(|index| device.module(&spirv::vertex(value(index)))).collect(),
+            fragment: (0..shaders).map(|index| device.module(&spirv::fragment(value(index)))).collect(),
+        }
     }
 
     /// Creates these pipelines in one call; gives the result and the nanoseconds. Feedback is that of the first one.
@@ -90,7 +84,7 @@ impl Objects {
 
     fn stages(&self, state: State, index: u32) -> [vk::PipelineShaderStageCreateInfo<'static>; 2] {
         let (vertex, fragment) = match state {
-            State::Shaders => (index % SHADERS, (index + index / SHADERS) % SHADERS),
+            State::Shaders => (index / SHADERS % SHADERS, index % SHADERS),
             _ => (0, 0),
         };
         let stage = |stage, module| {

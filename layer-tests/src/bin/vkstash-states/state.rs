@@ -21,7 +21,6 @@ pub(crate) enum State {
     Formats,
     /// One of ten formats and the viewport, in another order in each run, so that other pipelines come first.
     Shuffled,
-    /// One of fourteen vertex and one of fourteen fragment shaders. The first fourteen pipelines have each of them
-    /// once.
+    /// One of fourteen vertex and one of fourteen fragment shaders.
     Shaders,
 }
