@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs an emulator of Azure Blob Storage (Azurite) and a WebDAV server (WsgiDAV) into the target folder, from the
-# registries of npm and of Python, and runs vkstash-remote over both (crates/remote/tests/emulators.rs). Needs npm,
+# registries of npm and of Python, and tries vkstash-remote on both (crates/remote/tests/emulators.rs). Needs npm,
 # python3 with its venv, and 370 MB. scripts/test.sh does not run this.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh

@@ -66,8 +66,7 @@ pub fn found_record(took: Duration, with: FoundWith) -> Box<[u8]> {
     }
 }
 
-/// The cache that a payload of [`found_record`] of this length names. Payloads of earlier versions may have a length
-/// that stands for another cache.
+/// The cache that a payload of [`found_record`] of this length names.
 pub fn found_with(length: u64) -> Option<FoundWith> {
     match length {
         4 => Some(FoundWith::NoCache),
@@ -80,9 +79,9 @@ pub fn found_with(length: u64) -> Option<FoundWith> {
 /// The time and the cache in a payload that [`found_record`] made.
 pub fn found(payload: &[u8]) -> Option<(Duration, FoundWith)> {
     let with = match payload {
-        [_, _, _, _] | [_, _, _, _, 0] => FoundWith::NoCache,
+        [_, _, _, _] => FoundWith::NoCache,
         [_, _, _, _, 1] => FoundWith::Cache,
-        [_, _, _, _, 2] | [_, _, _, _, 2, 0] => FoundWith::LoadedCache,
+        [_, _, _, _, 2, 0] => FoundWith::LoadedCache,
         _ => return None,
     };
     Some((cost(payload.get(..4)?)?, with))
@@ -302,15 +301,15 @@ mod tests {
     }
 
     #[test]
-    fn what_was_found_is_read_as_it_was_written_and_earlier_records_had_no_cache() {
+    fn what_was_found_is_read_as_it_was_written_and_nothing_else_is() {
         let took = Duration::from_micros(60);
         for with in [FoundWith::NoCache, FoundWith::Cache, FoundWith::LoadedCache] {
             let record = found_record(took, with);
             assert_eq!(found(&record), Some((took, with)));
             assert_eq!(found_with(record.len() as u64), Some(with));
         }
-        assert_eq!(found(&cost_record(took)), Some((took, FoundWith::NoCache)));
-        for other in [&[][..], &[1, 0, 0], &[60, 0, 0, 0, 3], &[60, 0, 0, 0, 0, 0]] {
+        assert_eq!(found(&linked_record()), None);
+        for other in [&[][..], &[1, 0, 0], &[60, 0, 0, 0, 0], &[60, 0, 0, 0, 2], &[60, 0, 0, 0, 0, 0]] {
             assert_eq!(found(other), None, "{other:?}");
         }
     }

@@ -267,13 +267,11 @@ pub struct Listed {
     pub name: Vec<String>,
     /// The object's length.
     pub bytes: u64,
-    /// When it was written, by the store's clock, in seconds since the Unix epoch.
-    pub(crate) modified: i64,
 }
 
 fn listed_below(folder: &Path, meta: &ObjectMeta) -> Option<Listed> {
     let name = meta.location.prefix_match(folder)?.map(|part| part.as_ref().to_owned()).collect();
-    Some(Listed { name, bytes: meta.size, modified: meta.last_modified.timestamp() })
+    Some(Listed { name, bytes: meta.size })
 }
 
 /// An object store, below a prefix.
@@ -493,13 +491,8 @@ impl Bucket {
         self.in_time(self.store.put_opts(&self.place(path), PutPayload::from(bytes), options)).await.map(drop)
     }
 
-    /// Writes a small object.
-    pub(crate) async fn put(&self, path: &Path, bytes: Vec<u8>) -> Result<(), BucketError> {
-        self.put_opts(path, bytes, PutMode::Overwrite).await.map_err(BucketError::of)
-    }
-
     /// Writes a small object if what is there is what was found before, or nothing. False: something else is there. For
-    /// stores that obey conditions.
+    /// stores that obey conditions ([`Bucket::check_conditions`]).
     pub(crate) async fn put_over(
         &self,
         path: &Path,
@@ -528,26 +521,23 @@ impl Bucket {
             Err(Error::NotFound { .. }) => None,
             Err(error) => return Err(BucketError::of(error)),
         };
-        let is_known = match (now, over) {
-            (None, None) => true,
-            (Some(Some(now)), Some(UpdateVersion { e_tag: Some(then), .. })) => now == *then,
-            (None, Some(_)) | (Some(_), None) => false,
-            (Some(_), Some(_)) => {
-                return Err(BucketError::Unable(
-                    "it does not tell versions of an object apart (ETag)".to_owned(),
-                ));
-            }
-        };
-        if !is_known {
+        if now.as_ref() != over.map(|version| &version.e_tag) {
             return Ok(false);
         }
-        self.put(path, bytes).await.map(|()| true)
+        self.put_opts(path, bytes, PutMode::Overwrite).await.map_err(BucketError::of)?;
+        Ok(true)
     }
 
-    /// Whether the store obeys the conditions of a put. Some ignore them in silence, so it is tried with an object that
-    /// has no other purpose: two requests, and one more the first time.
-    pub(crate) async fn obeys_conditions(&self) -> Result<bool, BucketError> {
-        self.has_conditions.get_or_try_init(|| self.try_conditions()).await.copied()
+    /// Refuses a store in which publishers cannot keep out of each other's way: a folder has a lock, any other store must
+    /// obey the conditions of a put. Some ignore them in silence, so it is tried with an object that has no other
+    /// purpose: two requests, and one more the first time.
+    pub(crate) async fn check_conditions(&self) -> Result<(), BucketError> {
+        if self.local.is_some() || *self.has_conditions.get_or_try_init(|| self.try_conditions()).await? {
+            return Ok(());
+        }
+        Err(BucketError::Unable(
+            "it lacks conditional puts (If-Match, If-None-Match), which publishing needs".to_owned(),
+        ))
     }
 
     async fn try_conditions(&self) -> Result<bool, BucketError> {
@@ -610,30 +600,6 @@ impl Bucket {
         })
         .await?;
         Ok(found)
-    }
-
-    /// All that is in a folder. An error if that is more than `most`.
-    pub(crate) async fn list_all(&self, folder: &Path, most: usize) -> Result<Vec<Listed>, BucketError> {
-        let place = self.place(folder);
-        let mut found = Vec::new();
-        let is_whole = self
-            .look_at(&place, self.store.list(Some(&place)), |listed| {
-                found.push(listed);
-                found.len() <= most
-            })
-            .await?;
-        if is_whole { Ok(found) } else { Err(BucketError::TooLong(format!("the list of {place}"))) }
-    }
-
-    /// The objects directly in a folder; not those in folders in it, which some stores do not list at once.
-    pub(crate) async fn children(&self, folder: &Path) -> Result<Vec<Listed>, BucketError> {
-        let place = self.place(folder);
-        let listed = match self.in_time(self.level(&place)).await {
-            Ok(listed) => listed.objects,
-            Err(Error::NotFound { .. }) => Vec::new(),
-            Err(error) => return Err(BucketError::of(error)),
-        };
-        Ok(listed.iter().filter_map(|meta| listed_below(&place, meta)).collect())
     }
 
     /// The objects whose names come next after `after`, at most `most` of those that are wanted. Not all stores list

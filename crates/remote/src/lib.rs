@@ -4,31 +4,28 @@
 //! The floors, from the top down; nothing imports upwards:
 //!
 //! - [`program`] the command line
-//! - [`build`] from the inbox into a stash; [`push`] from a stash into a store; [`clean`] what nothing in a store names
+//! - [`build`] from the inbox into a stash; [`push`] from a stash into a store
 //! - `machine` what is known before a program runs; `in_use` whether programs look into the base
 //! - [`pull`] from a store into a base; `gather` new segments of what a stash has
 //! - [`accepted`] what was accepted before, and whether it still counts
 //! - `withdrawn` what a store has no more
 //! - [`home`] what this machine has of a store; [`fetch`] downloads; [`segment`] whether a segment is what it should be
 //! - [`room`] what the limit of the stash leaves
-//! - [`replace`] an object that others may write too; `lease` one publisher at a time; `announce` segments that stay
+//! - [`replace`] an object that others may write too
 //! - [`bucket`] an object store; [`trust`] pinned signers; [`key`] keys that sign
 //! - [`manifest`], [`revocations`], [`envelope`] what is signed, and how; [`progress`] what is told, and how fast it
 //!   goes
 //! - [`names`] names of objects; `start` how this process was started; `signals` how it is ended
 
 pub mod accepted;
-mod announce;
 pub mod bucket;
 pub mod build;
-pub mod clean;
 pub mod envelope;
 pub mod fetch;
 mod gather;
 pub mod home;
 mod in_use;
 pub mod key;
-mod lease;
 mod machine;
 pub mod manifest;
 pub mod names;

@@ -85,21 +85,6 @@ pub(crate) fn segment(sha256: &Digest) -> Path {
     Path::from_iter(["v1", "segments", &sha256.to_string()])
 }
 
-/// The folder of all segments.
-pub(crate) fn segments() -> Path {
-    Path::from_iter(["v1", "segments"])
-}
-
-/// The folder of the segments that pushes announce.
-pub(crate) fn pushing() -> Path {
-    Path::from_iter(["v1", "pushing"])
-}
-
-/// The folder of those who remove segments.
-pub(crate) fn removing() -> Path {
-    Path::from_iter(["v1", "removing"])
-}
-
 /// The folder of all manifests.
 pub(crate) fn manifests() -> Path {
     Path::from_iter(["v1", "manifests"])

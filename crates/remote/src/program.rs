@@ -20,7 +20,6 @@ use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 use crate::accepted::{self, Settled};
 use crate::bucket::{self, Bucket};
 use crate::build;
-use crate::clean;
 use crate::home::Home;
 use crate::in_use;
 use crate::key::{self, Signer};
@@ -59,10 +58,6 @@ enum Command {
     Build(BuildArgs),
     /// Publish that the artifacts that are quarantined on this machine must not be served by anybody
     Revoke(RevokeArgs),
-    /// Remove segments that no manifest names any more; without --remove, say what that would be
-    ///
-    /// Merging and interrupted pushes leave such segments. Pushes at the same time lose nothing.
-    Clean(CleanArgs),
     /// Say what of a base on this machine is not believed any more; fetch nothing
     ///
     /// A line on standard output for each manifest that no pinned signer has signed or that has expired.
@@ -168,30 +163,6 @@ struct RevokeArgs {
     signing: SigningArgs,
     #[command(flatten)]
     store: StoreArgs,
-}
-
-#[derive(Args)]
-struct CleanArgs {
-    /// The store
-    #[arg(long, value_name = "URL")]
-    to: String,
-    /// The file of the secret key, which has signed at least one manifest of the store
-    #[arg(long, value_name = "FILE")]
-    key: PathBuf,
-    /// The file of the key's password; without it, VKSTASH_REMOTE_PASSWORD, or the terminal
-    #[arg(long, value_name = "FILE")]
-    password_file: Option<PathBuf>,
-    /// Only what was written so many days ago: pulls that are under way may still fetch what a manifest named before
-    #[arg(long, value_name = "DAYS", default_value_t = 7, value_parser = clap::value_parser!(u64).range(0..=36500))]
-    older_than: u64,
-    /// Remove them
-    #[arg(long)]
-    remove: bool,
-    /// Only say what would be removed; also the default
-    #[arg(long, conflicts_with = "remove")]
-    dry_run: bool,
-    #[command(flatten)]
-    waits: WaitArgs,
 }
 
 /// What is waited for, and what is printed.
@@ -305,7 +276,6 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Push(args) => push(args),
         Command::Build(args) => build(args),
         Command::Revoke(args) => revoke(args),
-        Command::Clean(args) => clean(args),
         Command::Check(args) => check(args),
         Command::Key(args) => make_key(args),
     };
@@ -638,36 +608,6 @@ fn revoke(args: &RevokeArgs) -> Result<Option<Failure>, End> {
         eprint_line(&format!(
             "{} artifacts revoked, {} manifests signed",
             revoked.records, revoked.manifests
-        ));
-    }
-    Ok(None)
-}
-
-fn clean(args: &CleanArgs) -> Result<Option<Failure>, End> {
-    bucket::check(&args.to).map_err(End::usage)?;
-    let signer = Signer::read(&args.key, || password(args.password_file.as_deref())).map_err(End::local)?;
-    // Not created if it is missing: that is a mistake in the address, or a disk that is not mounted.
-    let bucket = Bucket::open(&args.to, silence(&args.waits), false).map_err(PullError::Store)?;
-    let older_than = args.older_than * 24 * 3600;
-    let request = clean::Request { older_than, removes: args.remove, now: now() };
-    let progress = Arc::new(Terminal::new(args.waits.quiet));
-    let told: Arc<dyn Progress> = progress.clone();
-    let cleaned = run(&args.waits, async move {
-        let failed =
-            |error: clean::CleanError| End { text: error.to_string(), status: error.failure() as u8 };
-        clean::clean(&bucket, &signer, &request, told).await.map_err(failed)
-    });
-    progress.clear();
-    let cleaned = cleaned?;
-    // Without an option this is all that the command is for.
-    if !args.waits.quiet {
-        let would = if args.remove { "removed" } else { "would be removed (--remove)" };
-        eprint_line(&format!(
-            "{} segments, {}, {would}; {} are named by manifests, {} others are too young or announced by a push",
-            cleaned.segments,
-            size(cleaned.bytes),
-            cleaned.named,
-            cleaned.kept
         ));
     }
     Ok(None)

@@ -16,7 +16,6 @@ use vkstash_store::format::refusal::OpenError;
 use vkstash_store::stash::inspect;
 use vkstash_store::stash::open::Stash;
 
-use crate::announce::Announcement;
 use crate::bucket::{Bucket, BucketError, Found};
 use crate::envelope::{Envelope, EnvelopeError};
 use crate::gather::{self, Gathered, Known, New};
@@ -390,7 +389,7 @@ impl Push<'_> {
             if list.artifacts.len() > revocations::MOST || bytes.len() as u64 > revocations::LONGEST {
                 return Err(PushError::Revocations);
             }
-            if replace(self.bucket, &place, bytes, over.as_ref(), &*self.progress).await? {
+            if replace(self.bucket, &place, bytes, over.as_ref()).await? {
                 pushed.records += added;
                 return Ok(true);
             }
@@ -442,7 +441,7 @@ impl Push<'_> {
         // The manifests of devices name the portable segments, too.
         let mut of_portable = BTreeSet::new();
         for ToSend { device, published, gathered, folder } in targets {
-            let (own, announced) = self.send(&app, device.as_ref(), &gathered, pushed).await?;
+            let own = self.send(&app, device.as_ref(), &gathered, pushed).await?;
             drop(folder);
             let mut replaced = gathered.replaced().clone();
             match device {
@@ -450,7 +449,7 @@ impl Push<'_> {
                 None => of_portable = replaced.clone(),
             }
             let addition = Addition { application, device: device.as_ref(), own: &own, replaced: &replaced };
-            self.publish_announced(published, &addition, announced, pushed).await?;
+            self.publish(published, &addition, pushed).await?;
         }
         Ok(())
     }
@@ -534,22 +533,20 @@ impl Push<'_> {
         Ok(ToSend { device, published, gathered, folder })
     }
 
-    /// Sends the new segments of a target. None is announced if there are none.
+    /// Sends the new segments of a target.
     async fn send(
         &self,
         app: &AppName,
         device: Option<&DeviceHeader>,
         gathered: &Gathered,
         pushed: &mut Pushed,
-    ) -> Result<(Vec<Segment>, Option<Announcement<'_>>), PushError> {
+    ) -> Result<Vec<Segment>, PushError> {
         let (content, target) = of_target(device);
+        if !gathered.made().is_empty() {
+            // Before anything is sent that no manifest could name.
+            self.bucket.check_conditions().await?;
+        }
         gathered.made().iter().for_each(|new| self.progress.more(new.bytes));
-        let digests: Vec<Digest> = gathered.made().iter().map(|new| new.sha256).collect();
-        let announced = match digests.as_slice() {
-            [] => None,
-            // Before it is asked whether the store has them.
-            new => Some(Announcement::make(self.bucket, new, &*self.progress).await?),
-        };
         let mut own = Vec::new();
         for new in gathered.made() {
             pushed.bytes += self.bucket.put_file(&names::segment(&new.sha256), &new.path).await?;
@@ -559,23 +556,7 @@ impl Push<'_> {
             list(&self.home.pushed(&app.folder, &target), new)?;
             own.push(Segment { sha256: new.sha256, bytes: new.bytes, content, age: new.age });
         }
-        Ok((own, announced))
-    }
-
-    /// [`Push::publish`]. After that the manifest names what was announced.
-    async fn publish_announced(
-        &self,
-        published: Published,
-        addition: &Addition<'_>,
-        announced: Option<Announcement<'_>>,
-        pushed: &mut Pushed,
-    ) -> Result<(), PushError> {
-        announced.as_ref().map_or(Ok(()), Announcement::check)?;
-        self.publish(published, addition, pushed).await?;
-        match announced {
-            Some(announced) => Ok(announced.end().await?),
-            None => Ok(()),
-        }
+        Ok(own)
     }
 
     /// Writes the manifest. If somebody else was faster, theirs is read and what is new is added to it.
@@ -600,7 +581,7 @@ impl Push<'_> {
             let Some(manifest) = next else { return Ok(()) };
             let place = names::manifest(addition.application, &target);
             let bytes = self.signer.sign(&manifest.encode())?;
-            if replace(self.bucket, &place, bytes, published.over.as_ref(), &*self.progress).await? {
+            if replace(self.bucket, &place, bytes, published.over.as_ref()).await? {
                 pushed.manifests += 1;
                 if published.manifest.is_some() {
                     return Ok(());

@@ -559,9 +559,9 @@ fn without_signers_nothing_is_believed() {
     scene.is_put_aside(&pulled);
 }
 
-/// Without tags nobody knows whether somebody else was faster, and what is known cannot be asked for.
+/// Without tags what is known cannot be asked for.
 #[test]
-fn a_store_without_tags_can_be_read_and_not_built_on() {
+fn a_store_without_tags_can_be_read() {
     let scene = Scene::new();
     let store = Faulty::new(&scene.world.store(), Fault::NoTags, true);
     let bucket = store.bucket(Duration::from_secs(60));
@@ -570,12 +570,26 @@ fn a_store_without_tags_can_be_read_and_not_built_on() {
         assert_eq!((pulled.updated, pulled.failures.len()), (updated, 0), "{}", scene.other.lines.all());
     }
     assert_eq!(scene.other.served(0..9), [0, 1, 2, 3]);
-    let before = files(&scene.world.store().join("v1/manifests"));
+}
+
+/// Publishers could not keep out of each other's way.
+#[test]
+fn a_store_without_conditional_puts_is_refused_before_anything_is_sent() {
+    let scene = Scene::new();
+    // The library has no conditions for folders, and nobody has its lock.
+    let store = Faulty::new(&scene.world.store(), Fault::None, false);
+    let bucket = store.bucket(Duration::from_secs(60));
+    let before = files(&scene.world.store());
     let machine = scene.world.machine("publisher of another thing");
     fill(&machine.stash(), "game", 4..5);
-    let error = machine.push(&scene.world, &bucket, NOW + 2).unwrap_err();
-    assert!(error.to_string().contains("does not tell versions of an object apart"), "{error}");
-    assert!(files(&scene.world.store().join("v1/manifests")) == before);
+    for _ in 0..2 {
+        let error = machine.push(&scene.world, &bucket, NOW + 2).unwrap_err();
+        assert!(error.to_string().contains("lacks conditional puts"), "{error}");
+        assert_eq!(error.failure(), Failure::Local);
+    }
+    let mut after = files(&scene.world.store());
+    assert!(after.remove(std::path::Path::new("v1/probe")).is_some_and(|probe| probe.is_empty()));
+    assert!(after == before);
 }
 
 #[test]

@@ -2,11 +2,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 mod accepted;
-mod clean;
 mod emulators;
 mod folder;
 mod formats;
-mod garage;
 #[path = "../../store/src/tests/header.rs"]
 mod header;
 mod hostile;

@@ -5,7 +5,7 @@ use std::fmt;
 use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -293,35 +293,6 @@ pub(crate) enum Fault {
     EndlessList,
 }
 
-/// Holds one kind of request until it is opened.
-#[derive(Default)]
-pub(crate) struct Gate {
-    /// "put" or "delete", and a part of the name.
-    of: Option<(&'static str, &'static str)>,
-    reached: AtomicBool,
-    open: AtomicBool,
-}
-
-impl Gate {
-    async fn pass(&self, what: &str, place: &Place) {
-        if self.of.is_some_and(|(of, part)| of == what && place.as_ref().contains(part)) {
-            self.reached.store(true, Ordering::SeqCst);
-            while !self.open.load(Ordering::SeqCst) {
-                tokio::time::sleep(Duration::from_millis(2)).await;
-            }
-        }
-    }
-
-    /// Whether a request waits there.
-    pub(crate) fn is_reached(&self) -> bool {
-        self.reached.load(Ordering::SeqCst)
-    }
-
-    pub(crate) fn open(&self) {
-        self.open.store(true, Ordering::SeqCst);
-    }
-}
-
 /// A store that misbehaves for segments, and counts requests.
 pub(crate) struct Faulty {
     pub(crate) inner: Arc<dyn ObjectStore>,
@@ -330,22 +301,13 @@ pub(crate) struct Faulty {
     pub(crate) everywhere: bool,
     pub(crate) requests: AtomicU64,
     pub(crate) bytes: Arc<AtomicU64>,
-    pub(crate) gate: Arc<Gate>,
 }
 
 impl Faulty {
     pub(crate) fn new(folder: &Path, fault: Fault, everywhere: bool) -> Arc<Faulty> {
         let inner = object_store::local::LocalFileSystem::new_with_prefix(folder).unwrap();
-        let (requests, bytes, gate) = (AtomicU64::new(0), Arc::default(), Arc::default());
-        Arc::new(Faulty { inner: Arc::new(inner), fault, everywhere, requests, bytes, gate })
-    }
-
-    /// A store that holds these requests for objects with that in their names.
-    pub(crate) fn gated(folder: &Path, what: &'static str, part: &'static str) -> Arc<Faulty> {
-        let mut faulty = Faulty::new(folder, Fault::None, false);
-        let gate = Gate { of: Some((what, part)), ..Gate::default() };
-        Arc::get_mut(&mut faulty).unwrap().gate = Arc::new(gate);
-        faulty
+        let (requests, bytes) = (AtomicU64::new(0), Arc::default());
+        Arc::new(Faulty { inner: Arc::new(inner), fault, everywhere, requests, bytes })
     }
 
     pub(crate) fn bucket(self: &Arc<Self>, silence: Duration) -> Bucket {
@@ -383,7 +345,6 @@ impl fmt::Display for Faulty {
 impl ObjectStore for Faulty {
     async fn put_opts(&self, place: &Place, bytes: PutPayload, options: PutOptions) -> Result<PutResult> {
         self.fail(place).await?;
-        self.gate.pass("put", place).await;
         self.inner.put_opts(place, bytes, options).await
     }
 
@@ -443,17 +404,7 @@ impl ObjectStore for Faulty {
     }
 
     fn delete_stream(&self, places: BoxStream<'static, Result<Place>>) -> BoxStream<'static, Result<Place>> {
-        let gate = self.gate.clone();
-        let places = places.then(move |place| {
-            let gate = gate.clone();
-            async move {
-                if let Ok(place) = &place {
-                    gate.pass("delete", place).await;
-                }
-                place
-            }
-        });
-        self.inner.delete_stream(places.boxed())
+        self.inner.delete_stream(places)
     }
 
     fn list(&self, prefix: Option<&Place>) -> BoxStream<'static, Result<ObjectMeta>> {

@@ -10,8 +10,6 @@ mod look;
 mod run;
 mod share;
 
-use std::path::Path;
-
 use clap::{Parser, Subcommand};
 
 pub(crate) use care::*;
@@ -152,22 +150,4 @@ pub(crate) enum Command {
     /// Write the man pages, for packages
     #[command(hide = true)]
     Man(ManArgs),
-}
-
-impl Command {
-    /// The `--dir` of a command that reads or changes settings. None: another command.
-    pub(crate) fn stash_with_settings(&self) -> Option<Option<&Path>> {
-        let dir = match self {
-            Command::Run(args) => &args.dir,
-            Command::Stats(args) => &args.dir,
-            Command::Gc(args) => &args.dir,
-            Command::Config(args) => &args.dir,
-            Command::Keep(args) => &args.dir,
-            Command::Background(args) => &args.dir,
-            Command::Cache(args) => &args.dir,
-            Command::Doctor(args) => &args.dir,
-            _ => return None,
-        };
-        Some(dir.as_deref())
-    }
 }

@@ -4,11 +4,9 @@
 //! |---|---|
 //! | `edit` | changing a file so that the rest of it stays |
 //! | `problems` | what is wrong in a file, and what was meant |
-//! | `takeover` | settings files of the first versions |
 
 pub(crate) mod edit;
 pub(crate) mod problems;
-pub(crate) mod takeover;
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -104,9 +104,6 @@ fn main() -> ExitCode {
         Err(wrong) => wrong.exit(),
     };
     use_files(variables::configs());
-    if let Some(dir) = cli.command.stash_with_settings() {
-        root::root(dir).iter().for_each(|root| config::takeover::take_over(root, dir));
-    }
     match cli.command {
         Command::Run(args) => run::main(args),
         Command::Bench(args) => exit_code(bench::main(&args)),

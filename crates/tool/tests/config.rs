@@ -157,31 +157,6 @@ fn json_has_what_is_shown() {
     assert_eq!(json["files"][0], file(&sandbox).to_str().unwrap());
 }
 
-/// The files of the first versions: any command that reads settings takes them over, once.
-#[test]
-fn settings_of_the_first_versions_become_part_of_the_users_file() {
-    let sandbox = Sandbox::new();
-    let stash = sandbox.path("stash");
-    fs::create_dir(&stash).unwrap();
-    fs::set_permissions(&stash, fs::Permissions::from_mode(0o700)).unwrap();
-    fs::write(stash.join("settings"), "limit = 7GiB\nbackground = intrusive\n").unwrap();
-    write(&sandbox, "background = 'allowed'\n");
-    let mut keep = sandbox.tool();
-    let kept = output(keep.arg("keep").env("VKSTASH_DIR", &stash));
-    assert!(kept.status.success(), "{kept:?}");
-    assert!(one_line(&kept).contains("is now part of") && text(&kept.stdout).contains("7.0 GiB"), "{kept:?}");
-    assert_eq!(fs::read_to_string(file(&sandbox)).unwrap(), "background = 'allowed'\nlimit = \"7GiB\"\n");
-    assert!(!stash.join("settings").exists() && stash.join("settings.old").exists());
-    let again = output(sandbox.tool().arg("keep").env("VKSTASH_DIR", &stash));
-    assert!(again.status.success() && again.stderr.is_empty(), "{again:?}");
-}
-
-fn one_line(output: &Output) -> &str {
-    let said = text(&output.stderr);
-    assert_eq!(said.lines().count(), 1, "{said}");
-    said
-}
-
 #[test]
 fn changes_at_the_same_time_are_all_kept() {
     let sandbox = Sandbox::new();

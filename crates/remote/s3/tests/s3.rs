@@ -1,9 +1,6 @@
 //! The store is an S3 server.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
-
-use vkstash_remote::clean;
 
 use crate::server::Server;
 use crate::support::*;
@@ -42,13 +39,20 @@ fn pushes_to_an_s3_server_at_the_same_time_lose_nothing() {
     push_at_once(&world, &Server::start(&world.folder.path().join("s3")));
 }
 
-/// Without conditional puts publishers take turns.
+/// Some servers have them and ignore them in silence.
 #[test]
-fn pushes_to_a_server_that_ignores_conditions_lose_nothing_either() {
+fn a_server_that_ignores_conditions_is_refused_before_anything_is_sent() {
     let world = World::new();
-    push_at_once(&world, &Server::careless(&world.folder.path().join("s3")));
-    let announced = files(&world.folder.path().join("s3/bucket/some/prefix/v1/publishing"));
-    assert!(announced.is_empty(), "{announced:?}");
+    let folder = world.folder.path().join("s3");
+    let server = Server::careless(&folder);
+    let machine = world.machine("publisher");
+    fill(&machine.stash(), "game", 0..3);
+    for _ in 0..2 {
+        let error = machine.push(&world, &server.bucket(), NOW).unwrap_err();
+        assert!(error.to_string().contains("lacks conditional puts"), "{error}");
+    }
+    let sent: Vec<_> = files(&folder.join("bucket/some/prefix")).into_keys().collect();
+    assert_eq!(sent, [std::path::Path::new("v1/probe")]);
 }
 
 fn push_at_once(world: &World, server: &Server) {
@@ -65,47 +69,4 @@ fn push_at_once(world: &World, server: &Server) {
     let pulled = other.pull_from(&server.bucket(), &world.trust(), NOW).unwrap();
     assert!(pulled.failures.is_empty(), "{}", other.lines.all());
     assert_eq!(other.served(0..12), (0..9).collect::<Vec<_>>());
-}
-
-/// A publisher that was killed while it wrote.
-#[test]
-fn whoever_waits_for_a_publisher_says_so() {
-    let world = World::new();
-    let folder = world.folder.path().join("s3");
-    let server = Server::careless(&folder);
-    let machine = world.machine("publisher");
-    fill(&machine.stash(), "game", 0..3);
-    let of_manifest = format!("some/prefix/v1/publishing/manifests/{}/portable", app("game").folder);
-    let left = folder.join("bucket").join(of_manifest).join("0123456789abcdef0123456789abcdef");
-    std::fs::create_dir_all(left.parent().unwrap()).unwrap();
-    std::fs::write(&left, "").unwrap();
-    std::thread::scope(|scope| {
-        let pushing = scope.spawn(|| machine.push(&world, &server.bucket(), NOW));
-        while !machine.lines.all().contains("waiting: somebody else writes") {
-            assert!(!pushing.is_finished(), "{}", machine.lines.all());
-            std::thread::sleep(std::time::Duration::from_millis(10));
-        }
-        std::fs::remove_file(&left).unwrap();
-        assert_eq!(pushing.join().unwrap().unwrap().manifests, 2);
-    });
-}
-
-#[test]
-fn an_s3_server_is_cleaned_too() {
-    for careless in [false, true] {
-        let world = World::new();
-        let folder = world.folder.path().join("s3");
-        let server = if careless { Server::careless(&folder) } else { Server::start(&folder) };
-        let machine = world.machine("publisher");
-        fill(&machine.stash(), "game", 0..5);
-        machine.push(&world, &server.bucket(), NOW).unwrap();
-        let left = folder.join("bucket/some/prefix/v1/segments");
-        std::fs::write(left.join("0".repeat(64)), "of a push that was killed").unwrap();
-        let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs();
-        let request = clean::Request { older_than: 0, removes: true, now };
-        let lines = Arc::new(Lines::default());
-        let cleaned = wait(clean::clean(&server.bucket(), &world.signer, &request, lines)).unwrap();
-        assert_eq!((cleaned.segments, cleaned.named), (1, 2));
-        assert_eq!(files(&left).len(), 2);
-    }
 }

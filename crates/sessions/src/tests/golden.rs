@@ -1,4 +1,4 @@
-//! Files of published versions: written as they are described, and readable for ever.
+//! Golden files: written as they are described, and readable for ever.
 
 use std::fmt::Write as _;
 use std::fs;

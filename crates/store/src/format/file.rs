@@ -1,7 +1,7 @@
 //! The header of a segment file. docs/format.md describes the bytes.
 
 use crate::format::bytes::{Reader, close_block, is_closed, put_u32, put_u64};
-use crate::format::sizes::{FILE_MAGIC, FIRST_RECORD, HEADER_BYTES, VERSION};
+use crate::format::sizes::{FILE_MAGIC, HEADER_BYTES, VERSION};
 use sha2::{Digest, Sha256};
 
 use crate::format::device::{DEVICE_HEADER_BYTES, DeviceHeader};
@@ -66,8 +66,6 @@ impl PartIdentity {
 /// The header of a segment file. A copy is before the footer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FileHeader {
-    /// [`VERSION`], or an earlier one.
-    pub(crate) version: u32,
     /// The part whose records the file has.
     pub(crate) identity: PartIdentity,
     /// Creation time, in Unix milliseconds.
@@ -81,7 +79,7 @@ impl FileHeader {
     pub(crate) fn encode(&self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
         bytes[..8].copy_from_slice(&FILE_MAGIC);
-        put_u32(&mut bytes, 8, self.version);
+        put_u32(&mut bytes, 8, VERSION);
         put_u32(&mut bytes, 12, HEADER_BYTES as u32);
         put_u32(&mut bytes, 16, self.identity.kind());
         bytes[20..92].copy_from_slice(&self.identity.device_bytes());
@@ -98,7 +96,7 @@ impl FileHeader {
             return Ok(None);
         }
         let (Some(version), Some(length)) = (reader.u32(), reader.u32()) else { return Ok(None) };
-        if !(1..=VERSION).contains(&version) {
+        if version != VERSION {
             // A header of another version may be longer than what was read. It must be valid to be believed.
             let whole = bytes.get(..length as usize).filter(|_| length > 16);
             return if whole.is_some_and(is_closed) { Err(Refusal::Version(version)) } else { Ok(None) };
@@ -118,15 +116,10 @@ impl FileHeader {
             2 => PartIdentity::Device(DeviceHeader::decode(&device).ok_or(Refusal::OtherPart)?),
             _ => return Err(Refusal::OtherPart),
         };
-        Ok(Some(FileHeader { version, identity, created_unix_ms, serial }))
+        Ok(Some(FileHeader { identity, created_unix_ms, serial }))
     }
 
-    /// The offset of the file's first record.
-    pub(crate) fn first_record(&self) -> u64 {
-        if self.version == 1 { HEADER_BYTES as u64 } else { FIRST_RECORD as u64 }
-    }
-
-    /// Bytes that [`FileHeader::decode`] needs to recognise newer versions.
+    /// Bytes that [`FileHeader::decode`] needs to recognise other versions.
     pub(crate) const LOOK_AT: usize = 4096;
 }
 
@@ -141,8 +134,7 @@ mod tests {
 
     #[test]
     fn a_header_survives_its_own_encoding_and_no_other_bit() {
-        let header =
-            FileHeader { version: VERSION, identity: PartIdentity::Portable, created_unix_ms: 1, serial: 2 };
+        let header = FileHeader { identity: PartIdentity::Portable, created_unix_ms: 1, serial: 2 };
         let bytes = header.encode();
         assert_eq!(FileHeader::decode(&bytes), Ok(Some(header)));
         for bit in 0..bytes.len() * 8 {
@@ -153,20 +145,21 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_version_is_refused_by_its_number_and_a_damaged_version_is_not() {
-        let mut bytes = vec![0; 256];
-        bytes[..8].copy_from_slice(&FILE_MAGIC);
-        put_u32(&mut bytes, 8, 99);
-        put_u32(&mut bytes, 12, 256);
-        assert_eq!(FileHeader::decode(&bytes), Ok(None));
-        close_block(&mut bytes);
-        assert_eq!(FileHeader::decode(&bytes), Err(Refusal::Version(99)));
+    fn another_version_is_refused_by_its_number_and_a_damaged_version_is_not() {
+        for (version, length) in [(VERSION - 1, HEADER_BYTES as u32), (99, 256)] {
+            let mut bytes = vec![0; length as usize];
+            bytes[..8].copy_from_slice(&FILE_MAGIC);
+            put_u32(&mut bytes, 8, version);
+            put_u32(&mut bytes, 12, length);
+            assert_eq!(FileHeader::decode(&bytes), Ok(None));
+            close_block(&mut bytes);
+            assert_eq!(FileHeader::decode(&bytes), Err(Refusal::Version(version)));
+        }
     }
 
     #[test]
     fn flags_that_nobody_knows_refuse_the_file() {
-        let header =
-            FileHeader { version: VERSION, identity: PartIdentity::Portable, created_unix_ms: 1, serial: 2 };
+        let header = FileHeader { identity: PartIdentity::Portable, created_unix_ms: 1, serial: 2 };
         let mut bytes = header.encode();
         put_u32(&mut bytes, 92, 4);
         close_block(&mut bytes);

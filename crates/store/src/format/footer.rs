@@ -9,7 +9,6 @@ use crate::format::file::FileHeader;
 use crate::format::record_header::Stored;
 use crate::format::record_header::encode_record;
 use crate::format::sizes::FOOTER_BYTES;
-use crate::format::sizes::FOOTER_BYTES_1;
 use crate::format::sizes::FOOTER_MAGIC;
 use crate::format::sizes::HEADER_BYTES;
 use crate::format::sizes::INDEX_KIND;
@@ -102,31 +101,6 @@ impl Footer {
             *bytes = reader.u64()?;
         }
         Some(Footer { index_offset, count, blocks, tag, tally })
-    }
-}
-
-/// The footer of a sealed file of version 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Footer1 {
-    /// The offset of the index record.
-    pub(crate) index_offset: u64,
-    /// The number of entries in the index.
-    pub(crate) count: u32,
-    /// The checksum of the index payload.
-    pub(crate) index_crc: u32,
-    /// The part's tag.
-    pub(crate) tag: [u8; 8],
-}
-
-impl Footer1 {
-    /// `None`: damaged, or no footer.
-    pub(crate) fn decode(bytes: &[u8; FOOTER_BYTES_1]) -> Option<Footer1> {
-        let mut reader = Reader::new(bytes);
-        if reader.array::<8>()? != FOOTER_MAGIC || !is_closed(bytes) {
-            return None;
-        }
-        let (index_offset, count, index_crc) = (reader.u64()?, reader.u32()?, reader.u32()?);
-        Some(Footer1 { index_offset, count, index_crc, tag: reader.array()? })
     }
 }
 

@@ -8,7 +8,6 @@ use crate::format::bytes::put_u32;
 use crate::format::record::Key;
 use crate::format::sizes::ALIGN;
 use crate::format::sizes::CODEC_PLAIN;
-use crate::format::sizes::ENTRY_BYTES;
 use crate::format::sizes::MAX_PAYLOAD;
 use crate::format::sizes::RECORD_HEADER_BYTES;
 use crate::format::sizes::RECORD_MAGIC;
@@ -73,15 +72,6 @@ impl IndexEntry {
         let entry =
             IndexEntry { key: reader.array()?, offset, stored, length, crc: reader.u32()?, kind, codec };
         entry.is_sane().then_some((entry, tag))
-    }
-
-    /// Decodes an entry of an index of version 1. `None`: lengths that no writer makes.
-    pub(crate) fn decode(bytes: &[u8; ENTRY_BYTES]) -> Option<IndexEntry> {
-        let mut reader = Reader::new(bytes);
-        let (key, offset) = (reader.array()?, reader.u64()?);
-        let (stored, length, crc) = (reader.u32()?, reader.u32()?, reader.u32()?);
-        let entry = IndexEntry { key, offset, stored, length, crc, kind: reader.u8()?, codec: reader.u8()? };
-        entry.is_sane().then_some(entry)
     }
 }
 

@@ -25,7 +25,7 @@ impl Seal {
         encode_pair(self.bytes, self.records)
     }
 
-    /// The seal in the first bytes of a file. None: it is not sealed, or was by an earlier version.
+    /// The seal in the first bytes of a file. None: it has none.
     pub(crate) fn of(head: &[u8]) -> Option<Seal> {
         decode_pair(head.get(AT..)?).map(|(bytes, records)| Seal { bytes, records })
     }

@@ -1,6 +1,6 @@
 //! Lengths, limits and magic numbers of segment files.
 
-/// The format version that this program writes. It also reads version 1.
+/// The version of the format.
 pub(crate) const VERSION: u32 = 2;
 
 /// All blocks start at multiples of this.
@@ -12,14 +12,8 @@ pub(crate) const HEADER_BYTES: usize = 128;
 /// Length of a record header, in bytes.
 pub(crate) const RECORD_HEADER_BYTES: usize = 64;
 
-/// Length of an index entry of version 1, in bytes.
-pub(crate) const ENTRY_BYTES: usize = 56;
-
 /// Length of a footer, in bytes.
 pub(crate) const FOOTER_BYTES: usize = 256;
-
-/// Length of a footer of version 1, in bytes.
-pub(crate) const FOOTER_BYTES_1: usize = 64;
 
 /// Length of the area for two [`CheckpointPointer`]s after the file header, in bytes.
 pub(crate) const POINTERS_BYTES: usize = 64;

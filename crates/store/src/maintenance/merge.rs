@@ -18,10 +18,10 @@ use crate::disk::folder::{FILE_MODE, Folder, write_all_at};
 use crate::disk::{locks, ops as disk};
 use crate::format::file::FileHeader;
 use crate::format::footer::encode_end;
-use crate::format::record::{ESTIMATES, Kind, UseRecord};
+use crate::format::record::{Kind, UseRecord};
 use crate::format::record_header::{IndexEntry, Stored, encode_record};
 use crate::format::seal::Seal;
-use crate::format::sizes::{CODEC_PLAIN, FIRST_RECORD, MOST_RECORDS, VERSION};
+use crate::format::sizes::{CODEC_PLAIN, FIRST_RECORD, MOST_RECORDS};
 use crate::format::table::Row;
 use crate::maintenance::contents::{Live, Lost, PartContents, footprint, stays};
 use crate::maintenance::duplicates;
@@ -196,7 +196,7 @@ impl Job<'_> {
             inputs.iter().map(|&at| name::age_of(contents.members[at].segment.name())).max().unwrap_or(0);
         let (name, serial, (temporary, fd)) = new_name(age, |name| folder.create_temporary(name))?;
         let identity = contents.identity.clone();
-        let header = FileHeader { version: VERSION, identity, created_unix_ms: unix_ms(), serial };
+        let header = FileHeader { identity, created_unix_ms: unix_ms(), serial };
         let done = self.fill(contents, inputs, kept, &header, &fd).and_then(|length| {
             // The inputs must not be deleted if one of them could not be read.
             if inputs.iter().any(|&at| contents.members[at].segment.has_failed()) {
@@ -280,8 +280,6 @@ impl Job<'_> {
             // A record without a valid header cannot be read.
             let Some(entry) = contents.entry(live) else { continue };
             match Kind::from_number(entry.kind).filter(|_| live.row.is_readable()) {
-                // Of earlier programs.
-                Some(Kind::Estimates) if entry.key != ESTIMATES => {}
                 Some(kind) => {
                     let last_use = self.uses.last(contents, live, &entry.key);
                     let bytes = footprint(&live.row);

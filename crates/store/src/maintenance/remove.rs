@@ -6,7 +6,6 @@ use crate::disk::folder::Folder;
 use crate::disk::ops as disk;
 use crate::format::app_name::AppName;
 use crate::maintenance::survey::PartFolder;
-use crate::settings::places::OLD_FILE;
 
 /// The ends of the names of our files.
 const OURS: [&str; 6] = [".vks", ".vkg", ".vkr", ".vkl", ".vkt", ".lock"];
@@ -43,9 +42,6 @@ fn is_folder_of_ours(name: &str) -> bool {
 /// False: the folder is still there.
 fn delete(root: &Folder, folder: &Folder, name: &str) -> bool {
     for name in folder.all_names().unwrap_or_default() {
-        if name == OLD_FILE {
-            continue;
-        }
         let Ok(sub) = folder.sub(&name, false) else { continue };
         if name == SESSIONS || is_folder_of_ours(&name) && empty(&sub) {
             // Fails if there are caches, or a process has just begun to write there.

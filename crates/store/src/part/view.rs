@@ -18,7 +18,6 @@ use crate::format::footer::encode_end;
 use crate::format::record_header::IndexEntry;
 use crate::format::refusal::Refusal;
 use crate::format::seal::Seal;
-use crate::format::sizes::VERSION;
 use crate::segment::cleanup::clean_up;
 use crate::segment::file::{DamagedIndex, Segment};
 use crate::segment::load;
@@ -330,7 +329,7 @@ impl Refresh<'_> {
             (State::Written, _) => {
                 self.known.followed.insert(segment.name().to_owned(), segment.end());
             }
-            (State::Orphaned, Some(header)) if header.version == VERSION => {
+            (State::Orphaned, Some(header)) => {
                 self.known.orphans.push(Orphan { segment: segment.clone(), header, bytes });
             }
             _ => {}

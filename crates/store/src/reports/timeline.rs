@@ -15,8 +15,6 @@ use crate::reports::names::{oldest_first, start_of};
 pub(crate) const SUFFIX: &str = ".vkl";
 const MAGIC: [u8; 8] = *b"\x89VKL\r\n\x1a\n";
 const VERSION: u32 = 2;
-/// The oldest version that can be read: its creations name no frames.
-const OLDEST: u32 = 1;
 const HEADER_BYTES: usize = 16;
 const ENTRY_BYTES: usize = 64;
 /// The most entries of a file.
@@ -212,7 +210,7 @@ pub struct Timeline {
     pub frames: Vec<Frame>,
     /// The number of entries that cannot be read.
     pub damaged: u64,
-    /// The file is another kind of file, or of a newer version, so that nothing of it was read.
+    /// The file is another kind of file, or of another version, so that nothing of it was read.
     pub is_unreadable: bool,
     /// The file is full: creations after the last one may be missing.
     pub is_full: bool,
@@ -252,8 +250,7 @@ fn read(folder: &Folder, name: &str) -> Timeline {
     }
     let mut reader = Reader::new(&bytes);
     let (magic, version, size) = (reader.array(), reader.u32(), reader.u32());
-    let is_known = version.is_some_and(|version| (OLDEST..=VERSION).contains(&version));
-    if magic != Some(MAGIC) || !is_known || size != Some(ENTRY_BYTES as u32) {
+    if magic != Some(MAGIC) || version != Some(VERSION) || size != Some(ENTRY_BYTES as u32) {
         return timeline;
     }
     timeline.is_unreadable = false;

@@ -17,7 +17,7 @@ use crate::format::record::{Key, Kind};
 use crate::format::record_header::{Stored, encode_record};
 use crate::format::seal::Seal;
 use crate::format::sizes::{
-    ALIGN, CHECKPOINT_KIND, CODEC_PLAIN, HEADER_BYTES, POINTERS_BYTES, RECORD_HEADER_BYTES, VERSION,
+    ALIGN, CHECKPOINT_KIND, CODEC_PLAIN, HEADER_BYTES, POINTERS_BYTES, RECORD_HEADER_BYTES,
 };
 use crate::format::table::Row;
 use crate::segment::file::{Location, Segment};
@@ -61,7 +61,7 @@ impl Appender {
         Ok(Appender {
             segment: Segment::of_writer(folder.clone(), name, fd, tag),
             folder,
-            header: FileHeader { version: VERSION, identity, created_unix_ms: unix_ms(), serial },
+            header: FileHeader { identity, created_unix_ms: unix_ms(), serial },
             tag,
             end: 0,
             rows: Vec::new(),
@@ -192,7 +192,7 @@ impl Appender {
         })?;
         let seal = Seal { bytes: self.end + end.len() as u64, records: self.rows.len() as u32 };
         // The seal repeats the length and the number of records, which shows whether a file was cut short. Without it
-        // the file is read like one of an earlier version: it is complete, and only a later cut goes unnoticed.
+        // the file is complete, and only a later cut goes unnoticed.
         let _ = self.write_at(&seal.encode(), Seal::OFFSET);
         Ok(end.len() as u64)
     }

@@ -10,24 +10,19 @@ use crate::disk::folder::Folder;
 use crate::disk::folder::read_at;
 use crate::disk::locks;
 use crate::disk::ops as disk;
-use crate::format::bytes::padded;
 use crate::format::checkpoint::CheckpointPointer;
 use crate::format::checkpoint::decode_checkpoint;
 use crate::format::file::FileHeader;
 use crate::format::file::PartIdentity;
 use crate::format::footer::Footer;
-use crate::format::footer::Footer1;
 use crate::format::footer::Tally;
 use crate::format::record_header::IndexEntry;
 use crate::format::record_header::payload_crc;
 use crate::format::refusal::Refusal;
 use crate::format::seal::Seal;
-use crate::format::sizes::ENTRY_BYTES;
 use crate::format::sizes::FIRST_RECORD;
 use crate::format::sizes::FOOTER_BYTES;
-use crate::format::sizes::FOOTER_BYTES_1;
 use crate::format::sizes::HEADER_BYTES;
-use crate::format::sizes::INDEX_KIND;
 use crate::format::sizes::MAX_PAYLOAD;
 use crate::format::sizes::MOST_BYTES;
 use crate::format::sizes::MOST_RECORDS;
@@ -127,7 +122,7 @@ fn load_file(
         Some(header) => Some(header),
         None => end.header()?,
     };
-    if header.as_ref().is_some_and(|header| length < header.first_record()) {
+    if header.is_some() && length < FIRST_RECORD as u64 {
         return too_short(&fd);
     }
     if let (Some(header), Some(expected)) = (&header, expected) {
@@ -188,39 +183,30 @@ struct Records {
     cut: Option<Seal>,
 }
 
-impl Records {
-    /// The records that a valid index lists.
-    fn sealed(table: Table, tally: Tally, end: u64) -> Records {
-        Records { table, tally, end, state: State::Sealed, failed: false, damaged: 0, cut: None }
-    }
-}
-
 impl File<'_> {
-    /// 0 if the header is lost.
-    fn version(&self) -> u32 {
-        self.header.map_or(0, |header| header.version)
-    }
-
     /// The records by the index. `None`: there is none, or it is damaged.
     fn indexed(&self, end: &End) -> Option<Records> {
-        if let Some(footer) = end.footer(self.length, self.tag).filter(|_| self.version() != 1) {
-            let blocks = (0..footer.blocks).map(|_| OnceLock::new()).collect();
-            let start = footer.index_offset + RECORD_HEADER_BYTES as u64;
-            let table = Table::Blocks { start, blocks, scanned: OnceLock::new() };
-            return Some(Records::sealed(table, footer.tally, footer.index_offset));
-        }
-        let footer = end.footer_1(self.tag)?;
-        let (rows, index) = read_index_1(self.fd, self.length, &footer)?;
-        let tally = Tally::of(rows.iter().map(Row::unpack));
-        Some(Records::sealed(Table::Rows(Buckets::of(&rows)), tally, index))
+        let footer = end.footer(self.length, self.tag)?;
+        let blocks = (0..footer.blocks).map(|_| OnceLock::new()).collect();
+        let start = footer.index_offset + RECORD_HEADER_BYTES as u64;
+        Some(Records {
+            table: Table::Blocks { start, blocks, scanned: OnceLock::new() },
+            tally: footer.tally,
+            end: footer.index_offset,
+            state: State::Sealed,
+            failed: false,
+            damaged: 0,
+            cut: None,
+        })
     }
 
     /// The records by the checkpoints, and by a scan of what follows.
     fn scanned(&self, mut state: State, interrupted: &dyn Fn() -> bool) -> Result<Records, Refusal> {
-        let is_version_2 = self.version() == 2;
-        let cut = Seal::of(self.head).filter(|_| is_version_2 && state == State::Orphaned);
-        let first = self.header.map_or(HEADER_BYTES as u64, FileHeader::first_record);
-        let pointer = self.head.get(HEADER_BYTES..FIRST_RECORD).filter(|_| is_version_2);
+        // Without a header it may be a file of another version, with other things at its start.
+        let is_known = self.header.is_some();
+        let cut = Seal::of(self.head).filter(|_| is_known && state == State::Orphaned);
+        let first = if is_known { FIRST_RECORD } else { HEADER_BYTES } as u64;
+        let pointer = self.head.get(HEADER_BYTES..FIRST_RECORD).filter(|_| is_known);
         let (mut rows, from) = pointer
             .and_then(CheckpointPointer::newest)
             .and_then(|pointer| checkpointed(self.fd, self.length, self.tag, pointer, interrupted))
@@ -259,7 +245,7 @@ fn read_end(fd: &Descriptor, length: u64) -> io::Result<End> {
 }
 
 impl End {
-    /// The footer of the present version, if its claims are possible.
+    /// The footer, if its claims are possible.
     fn footer(&self, length: u64, tag: [u8; 8]) -> Option<Footer> {
         let footer = self.bytes.last_chunk::<FOOTER_BYTES>().and_then(Footer::decode)?;
         let table = u64::from(footer.blocks) * BLOCK_BYTES as u64;
@@ -270,21 +256,11 @@ impl End {
         (fits && sane && footer.tag == tag).then_some(footer)
     }
 
-    fn footer_1(&self, tag: [u8; 8]) -> Option<Footer1> {
-        let footer = self.bytes.last_chunk::<FOOTER_BYTES_1>().and_then(Footer1::decode)?;
-        (footer.tag == tag).then_some(footer)
-    }
-
     /// The copy of the header.
     fn header(&self) -> Result<Option<FileHeader>, Refusal> {
-        for footer in [FOOTER_BYTES, FOOTER_BYTES_1] {
-            let start = self.bytes.len().checked_sub(footer + HEADER_BYTES);
-            let copy = start.and_then(|start| self.bytes.get(start..start + HEADER_BYTES));
-            if let Some(header) = copy.map(FileHeader::decode).transpose()?.flatten() {
-                return Ok(Some(header));
-            }
-        }
-        Ok(None)
+        let start = self.bytes.len().checked_sub(FOOTER_BYTES + HEADER_BYTES);
+        let copy = start.and_then(|start| self.bytes.get(start..start + HEADER_BYTES));
+        Ok(copy.map(FileHeader::decode).transpose()?.flatten())
     }
 }
 
@@ -340,28 +316,4 @@ fn checkpointed(
         (limit, at) = (at, before);
     }
     (rows.len() == pointer.count as usize).then_some((rows, behind?))
-}
-
-/// The rows of an index of version 1, and its offset. `None`: the index is damaged.
-fn read_index_1(fd: &Descriptor, length: u64, footer: &Footer1) -> Option<(Vec<Packed>, u64)> {
-    let size =
-        (footer.count as usize).checked_mul(ENTRY_BYTES).filter(|size| *size <= MAX_PAYLOAD as usize)?;
-    let start = footer.index_offset.checked_add(RECORD_HEADER_BYTES as u64)?;
-    let end = start.checked_add(padded(size as u64))?;
-    if end.checked_add((HEADER_BYTES + FOOTER_BYTES_1) as u64)? != length {
-        return None;
-    }
-    let mut bytes = Vec::new();
-    read_at(fd, &mut bytes, size, start).ok()?;
-    if bytes.len() != size || payload_crc(&[0; 32], &bytes) != footer.index_crc {
-        return None;
-    }
-    let inside = |entry: &IndexEntry| {
-        let end = entry.offset.checked_add(RECORD_HEADER_BYTES as u64 + padded(u64::from(entry.stored)));
-        entry.kind != INDEX_KIND && end.is_some_and(|end| end <= footer.index_offset)
-    };
-    let entries = bytes.chunks_exact(ENTRY_BYTES).filter_map(|bytes| bytes.first_chunk());
-    let row = |bytes| IndexEntry::decode(bytes).filter(inside).map(|entry| Row::of(&entry).pack());
-    let rows: Option<Vec<Packed>> = entries.map(row).collect();
-    Some((rows?, footer.index_offset))
 }

@@ -5,11 +5,11 @@ use crate::base::descriptor::Descriptor;
 use crate::disk::folder::read_at;
 use crate::disk::ops as disk;
 use crate::format::file::FileHeader;
-use crate::format::footer::{Footer, Footer1};
+use crate::format::footer::Footer;
 use crate::format::record_header::IndexEntry;
 use crate::format::sizes::{
-    ALIGN, CHECKPOINT_KIND, FILE_MAGIC, FOOTER_BYTES, FOOTER_BYTES_1, FOOTER_MAGIC, HEADER_BYTES, INDEX_KIND,
-    MOST_BYTES, MOST_RECORDS, RECORD_HEADER_BYTES, RECORD_MAGIC,
+    ALIGN, CHECKPOINT_KIND, FILE_MAGIC, FOOTER_BYTES, FOOTER_MAGIC, HEADER_BYTES, INDEX_KIND, MOST_BYTES,
+    MOST_RECORDS, RECORD_HEADER_BYTES, RECORD_MAGIC,
 };
 
 /// Bytes of the file that are read at once where record headers are close to each other.
@@ -272,9 +272,6 @@ impl Scanner<'_> {
 fn block_of_a_sealed_end(bytes: &[u8]) -> Option<u64> {
     if bytes.first_chunk().and_then(Footer::decode).is_some() {
         return Some(FOOTER_BYTES as u64);
-    }
-    if bytes.first_chunk().and_then(Footer1::decode).is_some() {
-        return Some(FOOTER_BYTES_1 as u64);
     }
     if bytes.len() < FOOTER_BYTES && bytes.starts_with(&FOOTER_MAGIC) {
         return Some(FOOTER_BYTES as u64);

@@ -20,8 +20,6 @@ use crate::disk::ops as disk;
 pub const FILE: &str = "config.toml";
 /// Larger files are not read.
 pub const MAX_BYTES: u64 = 64 << 10;
-/// The text files of the first versions, which `vkstash` turns into a configuration file.
-pub const OLD_FILE: &str = "settings";
 
 /// The files of this process: the user's, and those of the system.
 static OF_PROCESS: OnceLock<Vec<PathBuf>> = OnceLock::new();
@@ -37,8 +35,6 @@ pub fn use_files(files: Vec<PathBuf>) {
 pub struct Configuration {
     /// What stands in an earlier one counts before what stands in a later one.
     files: Vec<ConfigFile>,
-    /// Settings of the first versions lie in the root: they may have lifted a limit.
-    has_old: bool,
 }
 
 /// One of them. Files that are missing are none.
@@ -76,7 +72,7 @@ impl Configuration {
 
     /// Whether every file was read and understood as TOML.
     fn is_sound(&self) -> bool {
-        !self.has_old && self.files.iter().all(|file| file.refused.is_none() && file.config.is_toml)
+        self.files.iter().all(|file| file.refused.is_none() && file.config.is_toml)
     }
 
     /// What is ignored, with the file's path before it.
@@ -129,7 +125,6 @@ fn of_files(root: Option<&Folder>, interrupted: &dyn Fn() -> bool) -> Option<Con
             return None;
         }
         read.files.extend(of_root(root));
-        read.has_old = !matches!(disk::statat(root, OLD_FILE), Err(Errno::NOENT));
     }
     Some(read)
 }

@@ -15,6 +15,7 @@ use crate::format::device::DeviceHeader;
 use crate::format::file::PartIdentity;
 use crate::format::record::Kind;
 use crate::format::refusal::{OpenError, Refusal};
+use crate::format::sizes::{FIRST_RECORD, VERSION};
 use crate::segment::file::{Location, Read};
 use crate::segment::load::State;
 use crate::segment::{load, scan};
@@ -109,7 +110,7 @@ pub fn segment(path: &Path) -> Result<SegmentInfo, InspectError> {
     let header = loaded.header.ok_or(Refusal::NotASegment)?;
     let (descriptor, _) = folder.open_file(name)?;
     let (end, alive) = (loaded.segment.end(), loaded.state == State::Written);
-    let found = scan::scan(&descriptor, header.first_record(), end, header.identity.tag(), alive, &never);
+    let found = scan::scan(&descriptor, FIRST_RECORD as u64, end, header.identity.tag(), alive, &never);
     if found.failed {
         return Err(Refusal::PutOff.into());
     }
@@ -134,7 +135,7 @@ pub fn segment(path: &Path) -> Result<SegmentInfo, InspectError> {
     });
     Ok(SegmentInfo {
         bytes: loaded.bytes,
-        version: header.version,
+        version: VERSION,
         created_unix_ms: header.created_unix_ms,
         serial: format!("{:016x}", header.serial),
         device: match header.identity {

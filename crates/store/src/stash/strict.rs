@@ -17,6 +17,7 @@ use crate::format::file::PartIdentity;
 use crate::format::record::{Key, Kind};
 use crate::format::record_header::IndexEntry;
 use crate::format::refusal::{OpenError, Refusal};
+use crate::format::sizes::FIRST_RECORD;
 use crate::format::table::{Packed, Row};
 use crate::segment::file::{DamagedIndex, Location, Read, Segment};
 use crate::segment::load::{self, State};
@@ -31,8 +32,8 @@ pub enum StrictError {
     /// The file is no segment, or a segment of another part.
     #[error(transparent)]
     Refused(Refusal),
-    /// The segment is not complete, or of an older version.
-    #[error("it is not sealed by this version of the format")]
+    /// The segment is not complete.
+    #[error("it is not sealed")]
     NotSealed,
     /// The index and the records disagree, or there is something between the records.
     #[error("it holds more or less than its index says")]
@@ -84,7 +85,7 @@ impl Strict {
         if loaded.state == State::Unreadable {
             return Err(Refusal::PutOff.into());
         }
-        let header = loaded.header.filter(|header| header.version == 2).ok_or(StrictError::NotSealed)?;
+        // A header that is lost counts as damage.
         if loaded.state != State::Sealed || loaded.damaged > 0 {
             return Err(StrictError::NotSealed);
         }
@@ -92,7 +93,7 @@ impl Strict {
         // Without one there are too many open files.
         let descriptor = segment.descriptor().ok_or(Refusal::PutOff)?;
         let end = segment.end();
-        let found = scan::scan(descriptor, header.first_record(), end, expected.tag(), false, &never);
+        let found = scan::scan(descriptor, FIRST_RECORD as u64, end, expected.tag(), false, &never);
         if found.failed {
             return Err(Refusal::PutOff.into());
         }

@@ -10,7 +10,7 @@ use crate::format::footer::encode_end;
 use crate::format::record_header::{Stored, encode_record};
 use crate::format::seal::Seal;
 use crate::format::sizes::{
-    CHECKPOINT_KIND, FIRST_RECORD, FOOTER_BYTES, HEADER_BYTES, INDEX_KIND, RECORD_HEADER_BYTES, VERSION,
+    CHECKPOINT_KIND, FIRST_RECORD, FOOTER_BYTES, HEADER_BYTES, INDEX_KIND, RECORD_HEADER_BYTES,
 };
 use crate::format::table::Row;
 use crate::tests::*;
@@ -28,7 +28,7 @@ pub(crate) struct Built {
 pub(crate) fn build(count: u64, every: usize, sealed: bool) -> Built {
     let identity = PartIdentity::Portable;
     let tag = identity.tag();
-    let header = FileHeader { version: VERSION, identity, created_unix_ms: 1, serial: 2 };
+    let header = FileHeader { identity, created_unix_ms: 1, serial: 2 };
     let mut bytes = header.encode().to_vec();
     bytes.resize(FIRST_RECORD, 0);
     let (mut records, mut rows, mut listed, mut before, mut checkpoints) = (Vec::new(), Vec::new(), 0, 0, 0);

@@ -7,9 +7,7 @@ use std::ops::Range;
 use crate::format::file::{FileHeader, PartIdentity};
 use crate::format::footer::encode_end;
 use crate::format::record_header::{IndexEntry, Stored, encode_record};
-use crate::format::sizes::{
-    FILE_MAGIC, FIRST_RECORD, FOOTER_MAGIC, MAX_PAYLOAD, RECORD_HEADER_BYTES, VERSION,
-};
+use crate::format::sizes::{FILE_MAGIC, FIRST_RECORD, FOOTER_MAGIC, MAX_PAYLOAD, RECORD_HEADER_BYTES};
 use crate::format::table::Row;
 use crate::stash::inspect::list_applications;
 use crate::tests::bit_flips::with_a_file;
@@ -35,7 +33,7 @@ struct File {
 /// A file of these payloads.
 fn file(payloads: Vec<Vec<u8>>, sealed: bool) -> File {
     let identity = PartIdentity::Portable;
-    let header = FileHeader { version: VERSION, identity, created_unix_ms: 1, serial: 2 };
+    let header = FileHeader { identity, created_unix_ms: 1, serial: 2 };
     let mut bytes = header.encode().to_vec();
     bytes.resize(FIRST_RECORD, 0);
     let (mut records, mut rows) = (Vec::new(), Vec::new());

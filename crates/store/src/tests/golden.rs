@@ -1,4 +1,4 @@
-//! Files of every published version: they stay readable, and this version writes the same bytes.
+//! Golden files: they stay readable, and the same bytes are written.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use crate::format::record::ESTIMATES;
 use crate::format::record_header::{Stored, encode_record};
 use crate::format::same::Same;
 use crate::format::seal::Seal;
-use crate::format::sizes::{FIRST_RECORD, VERSION};
+use crate::format::sizes::FIRST_RECORD;
 use crate::format::table::Row;
 use crate::reports::model::{BypassReport, DeviceReport, RunReport, StoreReport};
 use crate::reports::runs;
@@ -21,7 +21,7 @@ fn segment(identity: PartIdentity, kind: Kind) -> Vec<u8> {
     segment_of(identity, (0..3).map(|n| (kind, key(n), format!("payload {n}").into_bytes())))
 }
 
-/// A segment with a seal, which files of the first versions of vkstash lack.
+/// A segment with a seal, which a file lacks if it could not be written.
 fn sealed() -> Vec<u8> {
     with_seal(segment(PartIdentity::Portable, Kind::Recipe))
 }
@@ -67,17 +67,6 @@ fn found() -> Vec<u8> {
     segment_of(PartIdentity::Device(header()), [record].into_iter())
 }
 
-/// What earlier programs wrote of who had answered sooner: two times, and then three with a verdict.
-fn comparisons() -> Vec<u8> {
-    let record = |words: [u32; 8]| words.iter().flat_map(|word| word.to_le_bytes()).collect();
-    let records: [Vec<u8>; 2] =
-        [record([9000, 0, 0, 0, 0, 0, 0x0700, 0]), record([8000, 9000, 0, 40_000, 0, 0, 0x2b00_0701, 0x51])];
-    let mut key = [0; 32];
-    key[31] = 3;
-    let records = records.into_iter().map(|record| (Kind::Estimates, key, record));
-    segment_of(PartIdentity::Device(header()), records)
-}
-
 /// Questions with a shared cache have not been worth it, and are dear.
 fn estimates() -> Vec<u8> {
     let words = [1_u32, 800, 1, 800, 0, 2400, 1, 800, 1, 200];
@@ -102,7 +91,7 @@ fn creations() -> [Creation; 2] {
     [served, Creation { key: [2; 16], tenths: u32::MAX, count: 5, steps: all, ..served }]
 }
 
-/// What a file of the second version has: frames, and creations in them.
+/// A frame, and creations in it and before.
 fn timeline_entries() -> [Entry; 3] {
     let [served, other] = creations();
     let frame = Frame { number: 8120, tenths: 2_120_000, unix_us: 1_700_000_000_000_002 };
@@ -121,12 +110,8 @@ fn segment_of(identity: PartIdentity, given: impl Iterator<Item = (Kind, Key, Ve
 
 /// Kinds by their numbers in files.
 fn segment_of_numbers(identity: PartIdentity, given: impl Iterator<Item = (u8, Key, Vec<u8>)>) -> Vec<u8> {
-    let header = FileHeader {
-        version: VERSION,
-        identity,
-        created_unix_ms: 0x0123_4567_89AB_CDEF,
-        serial: 0x1122_3344_5566_7788,
-    };
+    let header =
+        FileHeader { identity, created_unix_ms: 0x0123_4567_89AB_CDEF, serial: 0x1122_3344_5566_7788 };
     let mut records = Vec::new();
     let base = FIRST_RECORD as u64;
     let tag = header.identity.tag();
@@ -174,7 +159,7 @@ fn report() -> RunReport {
     }
 }
 
-fn all() -> [(&'static str, Vec<u8>); 11] {
+fn all() -> [(&'static str, Vec<u8>); 10] {
     [
         ("portable-v2.vks", segment(PartIdentity::Portable, Kind::Recipe)),
         ("sealed-v2.vks", sealed()),
@@ -183,7 +168,6 @@ fn all() -> [(&'static str, Vec<u8>); 11] {
         ("same-v2.vks", same()),
         ("cost-v2.vks", costs()),
         ("found-v2.vks", found()),
-        ("comparison-v2.vks", comparisons()),
         ("estimates-v2.vks", estimates()),
         ("timeline-v2.vkl", timeline()),
         ("report-v3.vkr", runs::encode(runs::REPORT_MAGIC, &report()).unwrap()),
@@ -246,12 +230,15 @@ fn every_way_of_storing_stays_readable() {
 }
 
 #[test]
-fn a_report_of_version_3_stays_readable_and_older_ones_are_left_out() {
+fn reports_stay_readable_and_those_of_another_version_are_left_out() {
     let root = root();
-    let versions =
-        [("run-a.vkr", "report-v1.vkr"), ("run-b.vkr", "report-v2.vkr"), ("run-c.vkr", "report-v3.vkr")];
-    for (file, version) in versions {
-        fs::copy(golden(version), root.path().join(file)).unwrap();
+    let mut bytes = fs::read(golden("report-v3.vkr")).unwrap();
+    fs::write(root.path().join("run-a.vkr"), &bytes).unwrap();
+    for (file, version) in [("run-b.vkr", 2), ("run-c.vkr", 4)] {
+        bytes[8] = version;
+        let crc = crc32c::crc32c(&bytes[..20]);
+        bytes[20..24].copy_from_slice(&crc.to_le_bytes());
+        fs::write(root.path().join(file), &bytes).unwrap();
     }
     assert_eq!(runs::read_all(root.path()), [report()]);
     assert_eq!(fs::read_dir(root.path()).unwrap().count(), 3);
@@ -303,20 +290,24 @@ fn what_was_found_stays_readable() {
 }
 
 #[test]
-fn timelines_stay_readable() {
+fn timelines_stay_readable_and_nothing_is_read_of_another_version() {
     let root = root();
     let runs = root.path().join(app().folder).join("runs");
     drop(open(root.path()));
     fs::create_dir_all(&runs).unwrap();
-    fs::copy(golden("timeline-v1.vkl"), runs.join("run-1.vkl")).unwrap();
-    assert_eq!(timeline::last(root.path(), &app().folder), creations());
-    fs::copy(golden("timeline-v2.vkl"), runs.join("run-2.vkl")).unwrap();
-    let [second, first] = <[_; 2]>::try_from(timeline::all(root.path(), &app().folder)).unwrap();
-    assert_eq!((first.creations, first.frames), (creations().to_vec(), Vec::new()));
+    let mut bytes = fs::read(golden("timeline-v2.vkl")).unwrap();
+    fs::write(runs.join("run-1.vkl"), &bytes).unwrap();
+    for version in [1, 3] {
+        bytes[8] = version;
+        fs::write(runs.join(format!("run-{version}2.vkl")), &bytes).unwrap();
+    }
+    let [unknown, other, known] = <[_; 3]>::try_from(timeline::all(root.path(), &app().folder)).unwrap();
+    assert!(unknown.is_unreadable && other.is_unreadable && other.creations.is_empty());
     let entries =
-        second.creations.into_iter().map(Entry::from).chain(second.frames.into_iter().map(Entry::from));
+        known.creations.into_iter().map(Entry::from).chain(known.frames.into_iter().map(Entry::from));
     let [served, frame, other] = timeline_entries();
     assert_eq!(entries.collect::<Vec<_>>(), [served, other, frame]);
+    assert_eq!(timeline::last(root.path(), &app().folder).len(), 2);
 }
 
 #[test]
@@ -343,43 +334,15 @@ fn estimates_stay_readable() {
 }
 
 #[test]
-fn comparisons_are_left_out_when_files_are_merged() {
-    let root = root();
-    for number in 0..4 {
-        super::maintenance::one_run(root.path(), |stash| {
-            let part = stash.device(&header()).unwrap();
-            assert!(part.put(Kind::Artifact, &key(number), vec![1; 40].into_boxed_slice()));
-        });
-    }
-    let folder = root.path().join(app().folder).join(format!("device-{}", header().short_digest()));
-    fs::copy(golden("comparison-v2.vks"), folder.join("0000000000000000-00000001-0000000000000000.vks"))
-        .unwrap();
-    let has_any = || {
-        let stash = open(root.path());
-        stash.device(&header()).unwrap().has_any(Kind::Estimates)
-    };
-    assert!(has_any());
-    super::maintenance::run(root.path());
-    assert!(!has_any());
-    let stash = open(root.path());
-    let part = stash.device(&header()).unwrap();
-    assert!((0..4).all(|number| part.contains(Kind::Artifact, &key(number))));
-}
-
-#[test]
-fn every_version_stays_readable() {
-    ["v1", "v2"].into_iter().for_each(stays_readable);
-}
-
-fn stays_readable(version: &str) {
+fn segments_stay_readable() {
     let root = root();
     let stash = open(root.path());
     let device = stash.device(&header()).unwrap();
     drop((stash, device));
     let application = root.path().join(app().folder);
     let device_folder = application.join(format!("device-{}", header().short_digest()));
-    fs::copy(golden(&format!("portable-{version}.vks")), application.join("portable/a.vks")).unwrap();
-    fs::copy(golden(&format!("device-{version}.vks")), device_folder.join("a.vks")).unwrap();
+    fs::copy(golden("portable-v2.vks"), application.join("portable/a.vks")).unwrap();
+    fs::copy(golden("device-v2.vks"), device_folder.join("a.vks")).unwrap();
     let stash = open(root.path());
     let device = stash.device(&header()).unwrap();
     let mut buffer = Vec::new();

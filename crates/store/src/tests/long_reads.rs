@@ -13,7 +13,7 @@ use crate::disk::op::Op;
 use crate::format::checkpoint::CheckpointPointer;
 use crate::format::file::{FileHeader, PartIdentity};
 use crate::format::footer::{Footer, Tally};
-use crate::format::sizes::{FIRST_RECORD, HEADER_BYTES, MAX_PAYLOAD, VERSION};
+use crate::format::sizes::{FIRST_RECORD, HEADER_BYTES, MAX_PAYLOAD};
 use crate::part::admission::Admission;
 use crate::reports::model::RunReport;
 use crate::reports::runs;
@@ -71,7 +71,7 @@ fn a_sparse_tail_of_any_length_is_not_read() {
 fn lengths_and_counts_in_a_long_file_are_not_believed() {
     let identity = PartIdentity::Portable;
     let tag = identity.tag();
-    let header = FileHeader { version: VERSION, identity, created_unix_ms: 1, serial: 2 };
+    let header = FileHeader { identity, created_unix_ms: 1, serial: 2 };
     let built = build(COUNT, 1000, false);
     // An index of so many blocks, and checkpoints with so many records.
     let blocks = u32::MAX;

@@ -15,7 +15,7 @@ use crate::format::file::{FileHeader, PartIdentity};
 use crate::format::footer::encode_end;
 use crate::format::record::UseRecord;
 use crate::format::record_header::{Stored, encode_record};
-use crate::format::sizes::{FIRST_RECORD, VERSION};
+use crate::format::sizes::FIRST_RECORD;
 use crate::format::table::Row;
 use crate::maintenance;
 use crate::maintenance::outcome::Outcome;
@@ -358,12 +358,7 @@ fn records_of_unknown_kinds_survive_merging() {
     one_run(root.path(), |stash| put_all(stash.portable(), Kind::Recipe, 0..3));
     let folder = root.path().join(app().folder).join("portable");
     for file in 0..4_u64 {
-        let header = FileHeader {
-            version: VERSION,
-            identity: PartIdentity::Portable,
-            created_unix_ms: 1,
-            serial: file,
-        };
+        let header = FileHeader { identity: PartIdentity::Portable, created_unix_ms: 1, serial: file };
         let (mut records, tag) = (Vec::new(), header.identity.tag());
         let mut rows = Vec::new();
         // An unknown kind, twice under one key.
@@ -588,7 +583,7 @@ fn what_cannot_be_read_for_now_is_not_damaged() {
 }
 
 #[test]
-fn modules_of_earlier_versions_are_compressed_when_they_are_merged() {
+fn modules_that_were_written_uncompressed_are_compressed_when_they_are_merged() {
     let root = root();
     one_run(root.path(), |stash| put_all(stash.portable(), Kind::Recipe, 0..1));
     let folder = root.path().join(app().folder).join("portable");
@@ -597,7 +592,7 @@ fn modules_of_earlier_versions_are_compressed_when_they_are_merged() {
     };
     for file in 0..4_u64 {
         let identity = PartIdentity::Portable;
-        let header = FileHeader { version: VERSION, identity, created_unix_ms: 1, serial: file };
+        let header = FileHeader { identity, created_unix_ms: 1, serial: file };
         let mut bytes = header.encode().to_vec();
         bytes.resize(FIRST_RECORD, 0);
         let tag = header.identity.tag();

@@ -10,7 +10,7 @@ use crate::format::file::{FileHeader, PartIdentity};
 use crate::format::footer::encode_end;
 use crate::format::record_header::{Stored, encode_record};
 use crate::format::same::Same;
-use crate::format::sizes::{FIRST_RECORD, VERSION};
+use crate::format::sizes::FIRST_RECORD;
 use crate::format::table::Row;
 use crate::maintenance;
 use crate::part::admission::Admission;
@@ -75,7 +75,7 @@ fn counts(root: &Path) -> (usize, usize) {
 fn segment(root: &Path, name: u64, records: &[(u8, Key, &[u8])]) {
     drop(open(root).device(&header()).unwrap());
     let identity = PartIdentity::Device(header());
-    let header = FileHeader { version: VERSION, identity, created_unix_ms: 1, serial: name };
+    let header = FileHeader { identity, created_unix_ms: 1, serial: name };
     let mut bytes = header.encode().to_vec();
     bytes.resize(FIRST_RECORD, 0);
     let tag = header.identity.tag();
@@ -240,7 +240,7 @@ fn references_merged_by_an_older_program_are_found_after_the_next_merge() {
         codec: 0,
     });
     let identity = PartIdentity::Device(header());
-    let header_of = FileHeader { version: VERSION, identity, created_unix_ms: 1, serial: 2 };
+    let header_of = FileHeader { identity, created_unix_ms: 1, serial: 2 };
     let end = FIRST_RECORD + 64 + 72;
     bytes.truncate(end);
     bytes.extend(encode_end(&header_of, end as u64, &[row]));

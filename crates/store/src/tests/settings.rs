@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use crate::bounds::{Limits, ModulePolicy};
 use crate::settings::file::Config;
-use crate::settings::places::{FILE, OLD_FILE, use_files};
+use crate::settings::places::{FILE, use_files};
 use crate::settings::{
     APPLICATION_NAMES, BACKGROUND, BASES, BackgroundMode, CacheKinds, DEVELOPER_MODE, NAMES, Settings,
     ValueError, disabled_caches, read,
@@ -233,16 +233,6 @@ fn a_file_that_cannot_be_used_leaves_the_defaults_and_is_named() {
         assert_eq!(of_path(path).unwrap().refused.as_deref(), Some(reason), "{path:?}");
     }
     assert!(of_path(&root.path().join("none")).is_none() && of_path(&real.join("x")).is_none());
-}
-
-/// They may have lifted a limit: nothing is evicted until `vkstash` has taken them over.
-#[test]
-fn settings_of_the_first_versions_leave_the_defaults_and_make_sure_that_nothing_is_evicted() {
-    let root = root();
-    assert!(read(root.path()).limits_to_enforce(0).is_some());
-    fs::write(root.path().join(OLD_FILE), "limit = 1KiB\n").unwrap();
-    let found = read(root.path());
-    assert_eq!((found.all(), found.limits_to_enforce(0)), (Settings::default(), None));
 }
 
 /// A stash that is opened in a hurry does not say that the settings disable nothing.

@@ -92,7 +92,7 @@ fn notices(report: &Report) -> String {
     }
     if report.unreadable_timelines > 0 {
         let timelines = counted(report.unreadable_timelines, "timeline");
-        notices.push(format!("{timelines} cannot be read: damaged, or of a newer version of vkstash."));
+        notices.push(format!("{timelines} cannot be read: damaged, or of another version of vkstash."));
     }
     let damaged = report.timelines.iter().fold(0_u64, |sum, run| sum.saturating_add(run.damaged));
     if damaged > 0 {
