@@ -72,7 +72,7 @@ impl PartContents {
         lost: &Lost,
         interrupted: &dyn Fn() -> bool,
     ) -> Option<PartContents> {
-        PartContents::read(folder, identity, &survey::files(folder), lost, interrupted)
+        PartContents::read(folder, identity, &survey::files(folder)?, lost, interrupted)
     }
 
     fn read(

@@ -21,7 +21,7 @@ pub(crate) fn part(part: &PartFolder) -> bool {
 
 /// Deletes our files in a folder. False: one of them is left.
 fn empty(folder: &Folder) -> bool {
-    let names = folder.all_names().unwrap_or_default();
+    let Ok(names) = folder.all_names() else { return false };
     // A failure does not keep the others from being deleted.
     names.iter().filter(|name| is_ours(name)).filter(|name| folder.remove_file(name).is_err()).count() == 0
 }

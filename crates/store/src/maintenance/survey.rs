@@ -1,6 +1,7 @@
 //! The applications, parts and files below a root. Reads names and sizes; opens folders and settings only. No folder
 //! stays open: a process of ours or of others has few descriptors, and a stash may have thousands of applications.
 
+use std::io::ErrorKind;
 use std::sync::Arc;
 
 use rustix::fs::FileType;
@@ -139,7 +140,8 @@ impl ApplicationFolder {
         let folder = root.sub(&name, false).ok()?;
         let now = unix_ms();
         let part = |part| PartFolder::of(root, &name, &folder, part, now);
-        let parts: Vec<PartFolder> = part_names(&folder).into_iter().filter_map(part).collect();
+        // Where one of them cannot be read now, nothing is known of what the others are needed for.
+        let parts: Vec<PartFolder> = part_names(&folder).into_iter().map(part).collect::<Option<_>>()?;
         let settings = settings.of(&name);
         // An entry without parts is not a stash.
         (!parts.is_empty()).then(|| ApplicationFolder { root: root.clone(), name, settings, parts })
@@ -173,7 +175,7 @@ impl PartFolder {
         now: u64,
     ) -> Option<PartFolder> {
         let folder = folder.sub(&name, false).ok()?;
-        let files = files(&folder);
+        let files = files(&folder)?;
         let bytes = files.iter().map(|(_, bytes)| bytes).sum();
         let newest = files.last().map_or(0, |(name, _)| name::age_of(name));
         let stamp = disk::fstat(&folder).map_or(0, |stat| stat.st_mtime.saturating_mul(1000));
@@ -240,18 +242,25 @@ impl PartFolder {
             // A file that cannot be read may be open.
             Err(refusal) => matches!(refusal, Refusal::Unreadable(_)),
         };
-        let guards = folder.names(".vkg").unwrap_or_default();
+        let Ok(guards) = folder.names(".vkg") else { return true };
         self.files.iter().rev().map(|(name, _)| name).chain(&guards).any(open)
     }
 }
 
-/// Names and sizes of the segments in a folder, oldest first.
-pub(crate) fn files(folder: &Folder) -> Vec<(String, u64)> {
-    let names = folder.names(".vks").unwrap_or_default();
-    let with_size = |name: String| {
-        let stat = disk::statat(folder, &name).ok()?;
-        let regular = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
-        regular.then_some((name, u64::try_from(stat.st_size).unwrap_or(0)))
-    };
-    names.into_iter().filter_map(with_size).collect()
+/// Names and sizes of the segments in a folder, oldest first. None: they cannot be read now, which does not mean that
+/// there are none.
+pub(crate) fn files(folder: &Folder) -> Option<Vec<(String, u64)>> {
+    let mut files = Vec::new();
+    for name in folder.names(".vks").ok()? {
+        match disk::statat(folder, &name) {
+            Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => {
+                files.push((name, u64::try_from(stat.st_size).unwrap_or(0)));
+            }
+            Ok(_) => {}
+            // Another process has merged it.
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(_) => return None,
+        }
+    }
+    Some(files)
 }

@@ -45,7 +45,10 @@ fn merging_and_eviction_may_fail_at_every_call() {
                     let outcome = maintenance::run(root.path(), |_, _| {}).unwrap_or_default();
                     let hit = faults::end();
                     let there = read(&open(root.path()), &all) as u64;
-                    assert!(there + outcome.evicted_records >= all.len() as u64, "{there} {outcome:?}");
+                    assert!(
+                        there + outcome.evicted_records >= all.len() as u64,
+                        "{there} {hit:?} {outcome:?}"
+                    );
                     if !evicts {
                         assert_eq!(outcome.evicted_records, 0, "{outcome:?}");
                         check(root.path(), &all);
