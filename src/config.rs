@@ -10,9 +10,9 @@ use vkstash_store::format::app_name::AppName;
 use vkstash_store::settings::{BackgroundMode, places};
 
 use vkstash_model::variables::{
-    APPLICATION, ASK_FIRST, BASE, Background, DIR, DISABLE, END_MS, FINISH, IDENTIFIERS, LOG,
-    LOG_FILE, Lookup, OPEN_MS, REPORT, SERVED_WIDTH, TOOL, TRACE, UPDATE, configs, default_root,
-    excluded_programs, of_process, path, text,
+    APPLICATION, ASK_FIRST, BASE, Background, DIR, DISABLE, END_MS, FINISH, IDENTIFIERS, LOG, LOG_FILE,
+    Lookup, OPEN_MS, REPORT, SERVED_WIDTH, TOOL, TRACE, UPDATE, configs, default_root, excluded_programs,
+    of_process, path, text,
 };
 
 /// Where VK_EXT_shader_module_identifier comes from.

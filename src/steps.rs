@@ -5,6 +5,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use ash::vk;
 
 use crate::live::call::Call;
+use vkstash_model::counters::Count;
 use vkstash_model::live::Activity;
 use vkstash_model::steps::{CreationResult, OrderReason, StepAnswer, StepSource, tenths};
 use vkstash_store::format::record::Key;
@@ -19,6 +20,7 @@ pub struct Steps {
     reason: OrderReason,
     count: usize,
     steps: [Step; MOST_STEPS],
+    unready: Option<Count>,
     /// What others see of it meanwhile.
     live: Call,
 }
@@ -35,6 +37,7 @@ impl Steps {
             reason: OrderReason::PassedOn,
             count: 0,
             steps: Default::default(),
+            unready: None,
             live,
         }
     }
@@ -73,6 +76,16 @@ impl Steps {
             self.count += 1;
         }
         self.last = now;
+    }
+
+    /// Nothing was ready before the program asked, for this reason. None: nothing is made ahead.
+    pub fn not_ready(&mut self, why: Option<Count>) {
+        self.unready = why;
+    }
+
+    /// Why nothing was ready.
+    pub fn unready(&self) -> Option<Count> {
+        self.unready
     }
 
     /// The call has ended, with the last step.

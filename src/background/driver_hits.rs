@@ -2,8 +2,8 @@
 //!
 //! A worker does so, one after the other, while the program creates no pipelines. docs/background.md says when.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use ash::vk;
@@ -20,6 +20,7 @@ use crate::live::call::Call;
 use crate::serve::create_info::CreateInfo;
 use crate::serve::driver_hits::{self, NotRecorded};
 use crate::serve::request::Request;
+use crate::state::background_work::BackgroundWork;
 use crate::state::device::Device;
 use crate::state::driver_hits::DriverHit;
 use vkstash_model::counters::Count;
@@ -60,14 +61,26 @@ pub fn start(device: &Arc<Device>) {
     // A user that has set the number of workers wants them, however little there is to do.
     let workers_are_set = OfProcess::get().background.workers.is_some();
     let least = if workers_are_set { Duration::ZERO } else { faults::time_limit(LEAST) };
-    let (weak, recorder) = (Arc::downgrade(device), OnceLock::new());
-    device.driver_hits.record_with(Box::new(move |took| {
-        if took >= least || gate::has_workers() {
-            if let Some(device) = weak.upgrade() {
-                recorder.get_or_init(|| Recorder::new(&device)).begin();
+    let recorder = OnceLock::new();
+    device.background.add(Arc::new(Waiting { device: Arc::downgrade(device), least, recorder }));
+    device.driver_hits.record();
+}
+
+/// The recorder of a device, which is made when there is enough to record.
+struct Waiting {
+    device: Weak<Device>,
+    least: Duration,
+    recorder: OnceLock<Arc<Recorder>>,
+}
+
+impl BackgroundWork for Waiting {
+    fn driver_had(&self, took: Duration) {
+        if took >= self.least || gate::has_workers() {
+            if let Some(device) = self.device.upgrade() {
+                self.recorder.get_or_init(|| Recorder::new(&device)).begin();
             }
         }
-    }));
+    }
 }
 
 impl Work for Recorder {

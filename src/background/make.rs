@@ -8,12 +8,12 @@ use super::objects::OwnObjects;
 use super::questions::{Questions, Watch};
 use super::replay::{self, NotMade, Replay, StoredCall};
 use crate::faults;
+use crate::serve::artifact::{self, Miss};
 use crate::serve::call::Answer;
 use crate::serve::create_info::CreateInfo;
+use crate::serve::driver_hits;
 use crate::serve::driver_hits::NotRecorded;
-use crate::serve::outcome::ArtifactOutcome;
 use crate::serve::request::Request;
-use crate::serve::{artifact, driver_hits};
 use crate::state::device::Device;
 use crate::state::parked::{Finished, For, MadeOf, UNKNOWN_BYTES};
 use crate::state::private_cache::PrivateCache;
@@ -233,11 +233,11 @@ impl Replay for Making<'_> {
         let (answer, cost, origin, made_with) = unsafe {
             match way {
                 Way::Artifact { .. } => {
-                    let made = source.and_then(|source| artifact::make_of(request, source, buffer, None));
-                    let required = NotMade::Driver(vk::Result::PIPELINE_COMPILE_REQUIRED);
-                    let made = made.ok_or(NotMade::NoWay)?.map_err(|outcome| match outcome {
-                        ArtifactOutcome::Refused(_) => NotMade::Refused,
-                        _ => required,
+                    let made = source.map(|source| artifact::make_of(request, source, buffer, None));
+                    let made = made.ok_or(NotMade::NoWay)?.map_err(|miss| match miss {
+                        Miss::Refused(_) => NotMade::Refused,
+                        Miss::NotOffered => NotMade::NoWay,
+                        _ => NotMade::Driver(vk::Result::PIPELINE_COMPILE_REQUIRED),
                     })?;
                     let bytes = buffer.len().saturating_sub(payload::PREFIX) as u64;
                     let origin = MadeOf::Artifact { bytes, source: made.source };

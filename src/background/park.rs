@@ -1,8 +1,8 @@
 //! Parked pipelines, the making: who finishes them before the program asks for them, and when they are given up.
 
 use std::ops::ControlFlow;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use ash::vk;
@@ -16,10 +16,10 @@ use super::replay::NotMade;
 use super::work::{self, Context, Work};
 use super::{memory, order, pauses, processors};
 use crate::faults;
-use crate::guard::contained;
 use crate::live;
 use crate::live::call::Call;
 use crate::serve::driver_hits;
+use crate::state::background_work::BackgroundWork;
 use crate::state::device::{Device, IdentifierMode};
 use crate::state::parked::Finished;
 use crate::state::plan::Plan;
@@ -66,6 +66,9 @@ struct Parker {
     questions: Questions,
     /// What its workers do while the program creates pipelines.
     manners: Manners,
+    /// It begins with the first command, and not with the first module or pipeline.
+    at_first_command: bool,
+    this: Weak<Parker>,
 }
 
 /// What a worker does next.
@@ -92,7 +95,7 @@ pub fn start(device: &Arc<Device>) {
     }
     let is_to_create = device.keeps_artifacts() || device.identifiers() != IdentifierMode::Off;
     let at_first_command = is_to_create && !device.instance().last_device_was_idle.load(Ordering::Relaxed);
-    let parker = Arc::new(Parker {
+    let parker = Arc::new_cyclic(|this| Parker {
         context: Context::new(device, false),
         usual: AtomicU64::new(USUAL.as_nanos() as u64),
         chains: AtomicUsize::new(0),
@@ -102,20 +105,29 @@ pub fn start(device: &Arc<Device>) {
         is_done: AtomicBool::new(false),
         questions: Questions::default(),
         manners: if processors::are_roomy() { Manners::BesideCalls } else { Manners::AfterCalls },
+        at_first_command,
+        this: this.clone(),
     });
     work::enter(&parker, device);
     device.parked.expect_plan();
-    let late = Arc::downgrade(&parker);
-    let begin = move || {
-        let Some(parker) = late.upgrade() else { return };
-        if let Some(device) = parker.context.device.upgrade() {
-            parker.begin(&device);
+    device.background.add(parker);
+}
+
+impl BackgroundWork for Parker {
+    fn first_command(&self) {
+        if self.at_first_command {
+            self.begin();
         }
-    };
-    if at_first_command {
-        device.first_command.then(begin);
-    } else {
-        device.parked.begin_at_first_creation(Box::new(move || _ = contained("background work", &begin)));
+    }
+
+    fn first_creation(&self) {
+        if !self.at_first_command {
+            self.begin();
+        }
+    }
+
+    fn has_room(&self) {
+        self.this.upgrade().into_iter().for_each(|parker| parker.refill());
     }
 }
 
@@ -143,14 +155,17 @@ impl Work for Parker {
 
 impl Parker {
     /// Has workers make what the last runs used first.
-    fn begin(self: &Arc<Parker>, device: &Device) {
+    fn begin(&self) {
+        let (Some(parker), Some(device)) = (self.this.upgrade(), self.context.device.upgrade()) else {
+            return;
+        };
         // Opened by this thread: the program would wait for a worker at its first pipeline.
         if device.stored().is_none() {
             return device.parked.expect_no_work();
         }
         // What workers count is in the report of a program that creates no pipelines, too.
         device.session();
-        pool::queue(self.context.owner, Box::new(Begin { parker: self.clone(), again: LOOKS_AGAIN }));
+        pool::queue(self.context.owner, Box::new(Begin { parker, again: LOOKS_AGAIN }));
     }
 
     /// Takes a plan of what the stash has. None: the task must end.
@@ -422,14 +437,6 @@ impl Task for Begin {
         let Some(device) = parker.context.device.upgrade() else { return };
         let Some(stored) = device.stored() else { return };
         let is_first = again == LOOKS_AGAIN;
-        if is_first {
-            let weak = Arc::downgrade(&parker);
-            device.parked.refill_with(Box::new(move || {
-                if let Some(parker) = weak.upgrade() {
-                    parker.refill();
-                }
-            }));
-        }
         // Without the rest of the device's part it is not known what can be made.
         let is_whole = !stored.portable.is_incomplete() && !stored.device.is_incomplete();
         if (is_whole || is_first) && parker.follow(&device, stored, is_whole).is_none() {

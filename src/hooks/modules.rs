@@ -46,7 +46,7 @@ unsafe fn describe(device: &Device, info: &vk::ShaderModuleCreateInfo<'_>, modul
     if !device.describes() {
         return;
     }
-    device.note_creation();
+    device.background.note_creation();
     // SAFETY: `info` is a valid VkShaderModuleCreateInfo: pCode has codeSize bytes, and its chain is valid.
     let (code, scanned) = unsafe { (stage::code(info), chain::scan_plain(info.p_next)) };
     device.count(Count::Modules);

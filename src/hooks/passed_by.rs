@@ -4,12 +4,11 @@ use ash::vk;
 
 use crate::guard::{guard, tls_destroyed};
 use crate::hooks::inert::pass;
-use crate::hooks::pipelines::program_cache;
-use crate::serve::bypass::count_bypassed;
-use crate::serve::program_cache::ProgramCache;
+use crate::serve::settle;
 use crate::state::device::Device;
 use crate::state::dispatch::PfnCreateDataGraphPipelines;
 use crate::state::live_devices;
+use crate::state::program_cache::ProgramCache;
 use vkstash_model::counters::BypassReason;
 use vkstash_model::structures::DATA_GRAPH;
 use vkstash_recipe::chain::Refusal;
@@ -22,10 +21,10 @@ fn note(device: &Device, cache: vk::PipelineCache, count: u32, refusal: Refusal)
     }
     device.session();
     for _ in 0..count {
-        count_bypassed(device, refusal);
+        settle::bypassed(device, refusal);
     }
-    let program_cache = program_cache(device, cache);
-    program_cache.mark_filled(device);
+    let program_cache = ProgramCache::of(&device.caches, cache);
+    program_cache.mark_filled(&device.caches);
     Some(program_cache)
 }
 

@@ -12,11 +12,10 @@ use crate::hooks::inert::pass;
 use crate::live;
 use crate::serve::call::{self, Answer, Call};
 use crate::serve::create_info::{CreateInfo, Creation};
-use crate::serve::program_cache::{Contents, ProgramCache};
-use crate::serve::{counts, failed, refuse, sources};
-use crate::state::cache_state::InCall;
+use crate::serve::{ask, failed, own, settle};
 use crate::state::device::Device;
 use crate::state::live_devices;
+use crate::state::program_cache::ProgramCache;
 use crate::trace::spans::{self, Span};
 use vkstash_model::counters::Count;
 use vkstash_model::live::Activity;
@@ -104,7 +103,7 @@ pub(super) unsafe fn untouched<I: CreateInfo>(
     below: impl FnOnce() -> vk::Result,
 ) -> vk::Result {
     // SAFETY: `infos` and `pipelines` are the program's arrays of `count` elements (the caller's # Safety section).
-    let refuse = || unsafe { refuse::refuse_impossible(device, count, infos, pipelines) };
+    let refuse = || unsafe { own::refuse_impossible(device, count, infos, pipelines) };
     // Whether the driver may see it cannot be told then.
     let unknown = || {
         // SAFETY: valid for its count.
@@ -135,12 +134,12 @@ pub(super) unsafe fn create<I: CreateInfo>(
     }
     // The session, so that the report knows a device that the layer only watches.
     device.session();
-    let program_cache = program_cache(device, cache);
+    let program_cache = ProgramCache::of(&device.caches, cache);
     if !device.describes() {
         // SAFETY: `pipelines` has `count` elements (the # Safety section), which `untouched` has the driver write.
         return unsafe { watch(device, &program_cache, count, pipelines, untouched) };
     }
-    device.note_creation();
+    device.background.note_creation();
     let later = (count > 1).then(|| program_cache.after_the_first());
     let mut overall = vk::Result::SUCCESS;
     for index in 0..count as usize {
@@ -191,7 +190,7 @@ unsafe fn watch(
     pipelines: *const vk::Pipeline,
     untouched: impl FnOnce() -> vk::Result,
 ) -> vk::Result {
-    program_cache.mark_filled(device);
+    program_cache.mark_filled(&device.caches);
     let started = Instant::now();
     let _live = live::call::Call::begin(started, Activity::Own, vk::ShaderStageFlags::empty());
     let result = untouched();
@@ -206,7 +205,7 @@ unsafe fn watch(
         // After an error it may not have: nothing there is read.
         _ => count.into(),
     };
-    counts::count_watched(device, result, missing, count.into(), spent);
+    settle::watched(device, result, missing, count.into(), spent);
     result
 }
 
@@ -219,7 +218,7 @@ unsafe fn element<I: CreateInfo>(call: &Call<'_, I>) -> Answer {
     faults::here("pipeline asked for");
     // SAFETY: the call's create info is valid, and `stand_alone` has put a handle in place of a base
     // pipeline's index.
-    let answer = unsafe { sources::serve(call) };
+    let answer = unsafe { ask::serve(call) };
     // A driver's callback may create pipelines inside another creation call, which must not take them for its own.
     call::take_made();
     answer
@@ -235,20 +234,6 @@ unsafe fn after_failure<I: CreateInfo>(call: &Call<'_, I>) -> Answer {
     // SAFETY: the call's create info is valid (the # Safety section of `element`), and `take_made` gives the
     // answer of the driver to this call.
     unsafe { failed::serve(call, call::take_made()) }
-}
-
-/// What is known of the cache that the program passed; counts the call in until it is dropped.
-pub(super) fn program_cache(device: &Device, handle: vk::PipelineCache) -> ProgramCache {
-    if handle == vk::PipelineCache::null() {
-        return ProgramCache::Null;
-    }
-    match device.caches.of_program.get(handle) {
-        Some(cache) => {
-            let contents = if cache.begin_call() { Contents::Nothing } else { Contents::Anything };
-            ProgramCache::Known { handle, cache: InCall::new(cache), contents }
-        }
-        None => ProgramCache::Unknown(handle),
-    }
 }
 
 /// vkDestroyPipeline, on devices that can have libraries.

@@ -21,7 +21,7 @@ pub unsafe extern "system" fn get(handle: vk::Device, family: u32, index: u32, q
         // SAFETY: the program passes a family and an index of a queue of this live device, and a place for the handle.
         unsafe { next(handle, family, index, queue) };
     }
-    guard("vkGetDeviceQueue", || device.first_command.note(), || ());
+    guard("vkGetDeviceQueue", || device.background.note_command(), || ());
 }
 
 /// vkGetDeviceQueue2.
@@ -39,7 +39,7 @@ pub unsafe extern "system" fn get2(
         // handle.
         unsafe { next(handle, info, queue) };
     }
-    guard("vkGetDeviceQueue2", || device.first_command.note(), || ());
+    guard("vkGetDeviceQueue2", || device.background.note_command(), || ());
 }
 
 /// The next layer's vkQueuePresentKHR, as long as all devices that were given the hook have the same one: then a

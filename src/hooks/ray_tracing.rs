@@ -4,13 +4,14 @@ use std::time::Instant;
 
 use ash::vk::{self, Handle};
 
-use super::pipelines::{self, program_cache};
+use super::pipelines;
 use crate::guard::{guard, guard_within, tls_destroyed};
 use crate::hooks::inert::pass;
 use crate::live::call::Call;
 use crate::serve::create_info::Creation;
-use crate::serve::deferred;
+use crate::serve::{deferred, operation as operations};
 use crate::state::live_devices;
+use crate::state::program_cache::ProgramCache;
 use vkstash_model::counters::Count;
 use vkstash_model::live::Activity;
 use vkstash_store::base::signals::Uncancelled;
@@ -41,7 +42,7 @@ pub unsafe extern "system" fn create_khr(
         // SAFETY: the program's valid arguments; pCreateInfos is valid for its count.
         unsafe {
             let _begun = pipelines::begin("vkCreateRayTracingPipelinesKHR", count);
-            let is_at_once = operation.is_null() || deferred::is_made_at_once(&device, count, infos);
+            let is_at_once = operation.is_null() || operations::is_made_at_once(&device, count, infos);
             if is_at_once {
                 let result = pipelines::create(
                     &uncancelled,
@@ -53,18 +54,18 @@ pub unsafe extern "system" fn create_khr(
                     pipelines,
                     untouched,
                 );
-                return deferred::without_deferring(&device, operation, result);
+                return operations::without_deferring(&device, operation, result);
             }
             if tls_destroyed() {
                 return untouched();
             }
             // The session, so that the report knows a device that the layer only watches.
             device.session();
-            let program_cache = program_cache(&device, cache);
+            let program_cache = ProgramCache::of(&device.caches, cache);
             if !device.describes() {
-                return deferred::watch(&device, operation, &program_cache, count, pipelines, untouched);
+                return operations::watch(&device, operation, &program_cache, count, pipelines, untouched);
             }
-            device.note_creation();
+            device.background.note_creation();
             let creations: Vec<_> =
                 (0..count as usize).map(|index| Creation::of(&*infos.add(index))).collect();
             deferred::create(&device, operation, &program_cache, &creations, infos, allocator, pipelines)
@@ -93,7 +94,7 @@ pub unsafe extern "system" fn join(handle: vk::Device, operation: vk::DeferredOp
     };
     if joined == vk::Result::SUCCESS {
         // SAFETY: a live operation that is complete.
-        guard(command, || unsafe { deferred::settle(&device, operation, noted, None) }, || ());
+        guard(command, || unsafe { operations::complete(&device, operation, noted, None) }, || ());
     }
     joined
 }
@@ -112,7 +113,7 @@ pub unsafe extern "system" fn result(handle: vk::Device, operation: vk::Deferred
     let result = unsafe { next(handle, operation) };
     if result != vk::Result::NOT_READY {
         // SAFETY: a live operation that is complete.
-        guard(command, || unsafe { deferred::settle(&device, operation, noted, Some(result)) }, || ());
+        guard(command, || unsafe { operations::complete(&device, operation, noted, Some(result)) }, || ());
     }
     result
 }
@@ -127,7 +128,7 @@ pub unsafe extern "system" fn destroy_operation(
     let Some(device) = (unsafe { live_devices::find(handle) }) else {
         pass!(handle, destroy_deferred_operation(operation, allocator));
     };
-    guard("vkDestroyDeferredOperationKHR", || deferred::forget(&device, operation), || ());
+    guard("vkDestroyDeferredOperationKHR", || operations::forget(&device, operation), || ());
     if let Some(next) = device.table.destroy_deferred_operation {
         // SAFETY: `operation` is NULL or an operation that is complete and that no other thread uses, and `allocator`
         // NULL or valid: the program's arguments of this command.

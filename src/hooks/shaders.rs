@@ -33,7 +33,7 @@ pub unsafe extern "system" fn create(
     let serve = || {
         device.session();
         let takes = device.kept_shaders()?;
-        device.note_creation();
+        device.background.note_creation();
         // SAFETY: the arguments are those of the command: `count` valid create infos, and room for as many handles.
         Some(unsafe { shaders::create(&device, takes, next, count, infos, allocator, objects) })
     };

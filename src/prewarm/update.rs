@@ -1,9 +1,11 @@
 //! After a driver update: has the tool compile what programs used, while this one runs (docs/prewarm.md).
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use super::tool::{self, Errand, NotStarted, When};
 use crate::background::processors;
+use crate::state::background_work::BackgroundWork;
 use crate::state::device::Device;
 use vkstash_store::base::sync::{Mutex, MutexGuard};
 use vkstash_store::base::thread::{self, Stack};
@@ -56,7 +58,15 @@ pub fn consider(device: &Device) {
     }
     looks.known.push((errand.folder.clone(), errand.header.clone()));
     looks.waiting.push_back(errand);
-    device.first_command.then(start);
+    device.background.add(Arc::new(Update));
+}
+
+struct Update;
+
+impl BackgroundWork for Update {
+    fn first_command(&self) {
+        start();
+    }
 }
 
 /// Starts the thread if there is something to take. Without a thread nothing is done. It calls no driver, and the

@@ -11,16 +11,62 @@ use super::call::Answer;
 use super::create_info::CreateInfo;
 use super::feedback;
 use super::offer::Offer;
-use super::outcome::{ArtifactOutcome, Origin, Refused, Served};
 use super::request::Request;
+use super::verdict::{Origin, Record, Verdict, in_data, pending_entry};
 use crate::state::private_cache::PrivateCache;
 use crate::state::stored::{OfSiblings, Source, Stored};
 use crate::state::width::Width;
-use vkstash_model::counters::Count;
 use vkstash_model::payload;
+use vkstash_model::steps::StepAnswer;
 use vkstash_store::format::record::{Key, Kind};
 use vkstash_store::part::admission::Admission;
 use vkstash_store::part::records::FoundIn;
+
+/// Why the stash does not serve a request.
+pub enum Miss<'a> {
+    /// The stash has no artifact, or it could not be offered to the driver.
+    NotOffered,
+    /// The disk is too slow to tell whether the driver may have it.
+    NotReady,
+    /// The stash has the artifact, but no longer the code that must be offered with it: the driver was not asked.
+    ModuleMissing,
+    /// Processes died of it: nothing is offered, and nothing recorded.
+    Quarantined,
+    /// The driver has refused artifacts of this recipe too often: the same.
+    LeftAlone,
+    /// The driver has said COMPILE_REQUIRED.
+    Refused(Refused<'a>),
+    /// The driver has said so of the artifacts of so many siblings, which are all.
+    SiblingsRefused(u8),
+}
+
+/// A cache with an artifact for which the driver has said COMPILE_REQUIRED.
+pub struct Refused<'a> {
+    /// The cache.
+    pub cache: PrivateCache<'a>,
+    /// How often in a row the driver has refused this recipe's artifacts, this time included.
+    pub refusals: u8,
+}
+
+impl Miss<'_> {
+    /// What the stash has said.
+    pub fn step_answer(&self) -> StepAnswer {
+        match self {
+            Miss::NotOffered => StepAnswer::Nothing,
+            Miss::NotReady => StepAnswer::NotReady,
+            Miss::ModuleMissing => StepAnswer::NoModule,
+            Miss::Quarantined => StepAnswer::Quarantined,
+            Miss::LeftAlone => StepAnswer::LeftAlone,
+            Miss::Refused(_) => StepAnswer::Refused,
+            Miss::SiblingsRefused(_) => StepAnswer::SiblingRefused,
+        }
+    }
+
+    /// Whether nothing of the key is to be recorded.
+    pub fn is_left_alone(&self) -> bool {
+        matches!(self, Miss::LeftAlone | Miss::Quarantined)
+    }
+}
 
 /// Serves the request from the stash.
 ///
@@ -29,15 +75,40 @@ use vkstash_store::part::records::FoundIn;
 pub unsafe fn serve<'a, I: CreateInfo>(
     request: &Request<'a, I>,
     buffer: &mut Vec<u8>,
-) -> Result<Served, ArtifactOutcome<'a>> {
-    let call = &request.call;
+) -> Result<Verdict<'a>, Miss<'a>> {
+    let Request { call, pipeline } = request;
     let device = call.device;
     let wanted = device.caches_hold(call.class()) || call.parsed().naming.lacks_code;
-    if !device.keeps_artifacts() || !wanted {
-        return Err(ArtifactOutcome::NotOffered);
-    }
+    let Some(stored) = device.stored().filter(|_| device.keeps_artifacts() && wanted) else {
+        return Err(Miss::NotOffered);
+    };
     // SAFETY: the request's create info is valid (the caller's contract).
-    unsafe { offer(request, buffer) }.unwrap_or(Err(ArtifactOutcome::NotOffered))
+    let (made, record) = unsafe {
+        match read_own(stored, &pipeline.key, buffer) {
+            Some(source) => (make_of(request, source, buffer, Some(&device.width))?, Record::Use),
+            None => make_of_sibling(request, buffer)?,
+        }
+    };
+    let ArtifactAnswer { answer, cost, source, cache, started, refused } = made;
+    // An error with the layer's cache is no error of the program's call: the sources that are left are asked without
+    // it.
+    if answer.result != vk::Result::SUCCESS {
+        return Err(Miss::NotOffered);
+    }
+    let feedback = call.parsed().feedback;
+    let spent = started.elapsed();
+    if let Some(refusals) = refused {
+        // The driver could not be kept from compiling.
+        let data = cache.data_behind(&payload::prefix(spent, refusals));
+        let (place, record) = in_data(request, data, cache);
+        return Ok(Verdict { answer, origin: Origin::Compile { wall: spent, cost: spent }, place, record });
+    }
+    // SAFETY: the driver has filled the program's structure.
+    let confirmed = device.cache_control() || unsafe { feedback::cache_hit(feedback) } == Some(true);
+    let blob = buffer.get(payload::PREFIX..).unwrap_or_default();
+    let place = pending_entry(request, cache, blob.len(), Some(blob));
+    let origin = Origin::Stash { source, confirmed, cost, spent };
+    Ok(Verdict { answer, origin, place, record })
 }
 
 /// What the driver made with an artifact.
@@ -52,71 +123,8 @@ pub struct ArtifactAnswer<'a> {
     pub cache: PrivateCache<'a>,
     /// When the artifact was at hand.
     started: Instant,
-}
-
-/// Offers the artifact to the driver, and does what a request of the program needs besides. None: there is none, or it
-/// cannot be offered.
-///
-/// # Safety
-/// As [`serve`].
-unsafe fn offer<'a, I: CreateInfo>(
-    request: &Request<'a, I>,
-    buffer: &mut Vec<u8>,
-) -> Option<Result<Served, ArtifactOutcome<'a>>> {
-    let Request { call, pipeline } = request;
-    let device = call.device;
-    // SAFETY: the request's create info is valid until `serve` returns (its # Safety section).
-    let ArtifactAnswer { answer, cost, started, source, cache } =
-        match unsafe { make(request, buffer, Some(&device.width)) }? {
-            Ok(made) => made,
-            Err(outcome) => {
-                match &outcome {
-                    ArtifactOutcome::Refused(_) => device.count(Count::NotTaken),
-                    ArtifactOutcome::ModuleMissing => device.count(Count::ModuleMissing),
-                    ArtifactOutcome::NotOffered | ArtifactOutcome::LeftAlone => {}
-                }
-                return Some(Err(outcome));
-            }
-        };
-    // An error with the layer's cache is no error of the program's call: the sources that are left are asked without
-    // it.
-    if answer.result != vk::Result::SUCCESS {
-        return None;
-    }
-    let feedback = call.parsed().feedback;
-    // SAFETY: the driver has filled the program's structure.
-    let confirmed = device.cache_control() || unsafe { feedback::cache_hit(feedback) } == Some(true);
-    let first = device.stored().is_some_and(|stored| match source {
-        Source::Own | Source::Base => stored.stash.note_taken(&stored.device, &pipeline.key),
-        // What is recorded under this key later was taken by no driver yet.
-        Source::Sibling => stored.stash.note_first_use(&pipeline.key),
-    });
-    let (cost, spent) = (first.then_some(cost), started.elapsed());
-    // SAFETY: the driver has filled the program's structure.
-    unsafe { note_beside(request, cache, buffer.get(payload::PREFIX..).unwrap_or_default()) };
-    Some(Ok(Served { answer, origin: Origin::Stash { confirmed, cost, spent, source } }))
-}
-
-/// Has the driver make the pipeline with the artifact, whose payload is in `buffer` afterwards: that of the device's
-/// own part, or else those of its siblings. None: there is none, or it cannot be offered. `width`: the way into the
-/// driver for threads of the program; workers must not take their places.
-///
-/// # Safety
-/// As [`serve`].
-unsafe fn make<'a, I: CreateInfo>(
-    request: &Request<'a, I>,
-    buffer: &mut Vec<u8>,
-    width: Option<&Width>,
-) -> Option<Result<ArtifactAnswer<'a>, ArtifactOutcome<'a>>> {
-    let Request { call, pipeline } = request;
-    let stored = call.device.stored()?;
-    // SAFETY: both ways to make the pipeline only read the request's create info, which is valid (# Safety of `serve`).
-    unsafe {
-        match read_own(stored, &pipeline.key, buffer) {
-            Some(source) => make_of(request, source, buffer, width),
-            None => make_of_sibling(request, buffer, width),
-        }
-    }
+    /// The driver, which cannot be kept from compiling, did so: how often in a row it has refused artifacts now.
+    refused: Option<u8>,
 }
 
 /// Reads the artifact of a key in the device's own part.
@@ -127,27 +135,25 @@ pub fn read_own(stored: &Stored, key: &Key, buffer: &mut Vec<u8>) -> Option<Sour
     })
 }
 
-/// [`make`] where the device's own part has no artifact.
+/// Has the driver make the pipeline with the artifact of a sibling, whose payload is in `buffer` afterwards: the
+/// device's own part has none.
 ///
 /// # Safety
 /// As [`serve`].
 unsafe fn make_of_sibling<'a, I: CreateInfo>(
     request: &Request<'a, I>,
     buffer: &mut Vec<u8>,
-    width: Option<&Width>,
-) -> Option<Result<ArtifactAnswer<'a>, ArtifactOutcome<'a>>> {
+) -> Result<(ArtifactAnswer<'a>, Record), Miss<'a>> {
     let Request { call, pipeline } = request;
-    let (stored, key) = (call.device.stored()?, &pipeline.key);
-    if !call.device.policy.siblings.contains(&call.parsed().bind_point) {
-        return None;
-    }
-    let known = stored.known_of_siblings(key, buffer);
-    let mut before = match known {
-        OfSiblings::Refused => return None,
+    let (device, key) = (call.device, &pipeline.key);
+    let takes_siblings = device.policy.siblings.contains(&call.parsed().bind_point);
+    let stored = device.stored().filter(|_| takes_siblings).ok_or(Miss::NotOffered)?;
+    let mut before = match stored.known_of_siblings(key, buffer) {
+        OfSiblings::Refused => return Err(Miss::NotOffered),
         OfSiblings::Taken(number) => Some(number),
         OfSiblings::Nothing | OfSiblings::SomethingElse => None,
     };
-    let (mut next, mut offered, mut is_refused) = (0, None, false);
+    let (mut next, mut offered, mut refused) = (0, None, 0);
     while next < MOST_SIBLINGS {
         let first = before.take();
         let Some(number) = stored.read_sibling(key, first.unwrap_or(next), buffer) else {
@@ -165,28 +171,22 @@ unsafe fn make_of_sibling<'a, I: CreateInfo>(
             continue;
         }
         // SAFETY: the request's create info stays valid for every sibling's artifact that is tried.
-        match unsafe { make_of(request, Source::Sibling, buffer, width) } {
+        match unsafe { make_of(request, Source::Sibling, buffer, Some(&device.width)) } {
             // The next sibling's may fit better. Quarantine is by key: none of them is offered.
-            Some(Err(ArtifactOutcome::Refused(_))) => is_refused = true,
+            Err(Miss::Refused(_)) => refused += 1,
             outcome => {
-                if matches!(&outcome, Some(Ok(made)) if made.answer.result == vk::Result::SUCCESS) {
-                    stored.note_taken_sibling(key, number, is_refused && known != OfSiblings::SomethingElse);
-                }
-                return outcome;
+                return outcome.map(|made| (made, Record::UseOfSibling { number, others_refused: refused }));
             }
         }
     }
-    if next > 0 {
-        // Whatever else is known of the key is worth more.
-        stored.note_refused_sibling(key, known != OfSiblings::SomethingElse);
-    }
-    None
+    Err(if next > 0 { Miss::SiblingsRefused(refused) } else { Miss::NotOffered })
 }
 
 /// How many siblings are looked at for one pipeline, beside the one that was taken before; the driver may refuse each.
 const MOST_SIBLINGS: usize = 4;
 
-/// Has the driver make the pipeline with the artifact whose payload is in `buffer`.
+/// Has the driver make the pipeline with the artifact whose payload is in `buffer`. `width`: the way into the driver
+/// for threads of the program; workers must not take their places.
 ///
 /// # Safety
 /// As [`serve`].
@@ -195,74 +195,43 @@ pub unsafe fn make_of<'a, I: CreateInfo>(
     source: Source,
     buffer: &[u8],
     width: Option<&Width>,
-) -> Option<Result<ArtifactAnswer<'a>, ArtifactOutcome<'a>>> {
+) -> Result<ArtifactAnswer<'a>, Miss<'a>> {
     let Request { call, pipeline } = request;
     let device = call.device;
-    let stored = device.stored()?;
+    let stored = device.stored().ok_or(Miss::NotOffered)?;
     let refusals = payload::refusals(buffer);
     if refusals >= payload::REFUSALS_LIMIT {
-        return Some(Err(ArtifactOutcome::LeftAlone));
+        return Err(Miss::LeftAlone);
     }
-    let (cost, blob) = payload::parse(buffer)?;
+    let (cost, blob) = payload::parse(buffer).ok_or(Miss::NotOffered)?;
     let started = Instant::now();
     let mut offered = Offer::new(device);
     // SAFETY: the request's create info is valid; `offered`, in which its copy lives, stays on this stack frame.
     let prepared = unsafe { offered.prepare(request) };
     let Some(info) = prepared else {
-        if !offered.lacks_module() {
-            return None;
-        }
         // An artifact is only ever made with its modules at hand.
-        return Some(Err(ArtifactOutcome::ModuleMissing));
+        return Err(if offered.lacks_module() { Miss::ModuleMissing } else { Miss::NotOffered });
     };
     // First: an artifact that waits for a place is not suspected if the process dies. Nobody waits where the driver may
     // call the program back: it may wait for a lock there that the thread holds which waits for a place.
     let calls_back = device.calls_back() || !call.allocator.is_null();
     let inside = width.filter(|_| !calls_back).map(Width::enter);
-    let admission = stored.device.admit(&pipeline.key);
-    if matches!(admission, Admission::NotYet) {
-        device.count(Count::NotReady);
-        return None;
-    }
-    if matches!(admission, Admission::Quarantined) {
-        device.count(Count::Quarantined);
-        return Some(Err(ArtifactOutcome::LeftAlone));
-    }
-    let cache = device.caches.commands.private(blob)?;
+    let admission = match stored.device.admit(&pipeline.key) {
+        Admission::Granted(mark) => mark,
+        Admission::NotYet => return Err(Miss::NotReady),
+        Admission::Quarantined => return Err(Miss::Quarantined),
+    };
+    let cache = device.caches.commands.private(blob).ok_or(Miss::NotOffered)?;
+    let before = if device.cache_control() { None } else { cache.size() };
     // SAFETY: what the copy points to, and the cache, live until the call is over.
     let answer = unsafe { call.create_with(cache.handle(), &info) };
     drop(inside);
     drop(admission);
-
+    let refused = before.is_some_and(|before| cache.has_grown(before)).then_some(refusals + 1);
     match answer.result {
         vk::Result::PIPELINE_COMPILE_REQUIRED if device.cache_control() => {
-            if source == Source::Sibling {
-                device.count(Count::SiblingNotTaken);
-            }
-            let refused = Refused { cache, cost, refusals: refusals + 1 };
-            Some(Err(ArtifactOutcome::Refused(refused)))
+            Err(Miss::Refused(Refused { cache, refusals: refusals + 1 }))
         }
-        _ => Some(Ok(ArtifactAnswer { answer, cost, source, cache, started })),
-    }
-}
-
-/// The cache with the artifact stays beside the program's. The driver reports a hit in it. The bit stays set only if
-/// the program's cache would hold this pipeline: if it was pending there before, or a pipeline whose artifact has the
-/// same bytes, which is one entry of the driver's cache. A driver that never writes the same bytes twice gives no such
-/// sign, and the bit is cleared.
-///
-/// # Safety
-/// The driver has filled the program's structures.
-unsafe fn note_beside<I: CreateInfo>(request: &Request<'_, I>, cache: PrivateCache<'_>, blob: &[u8]) {
-    let Request { call, pipeline } = request;
-    let feedback = call.parsed().feedback;
-    let has_bytes = || {
-        feedback.is_some() && call.program_cache.known().is_some_and(|cache| cache.pending_blobs.note(blob))
-    };
-    let (key, shaders) = (&pipeline.key, &pipeline.shaders);
-    let is_held = call.program_cache.note_beside(call.device, key, shaders, Some(cache), blob.len());
-    if !is_held && !has_bytes() {
-        // SAFETY: `feedback` is the program's valid structure, whose outputs the driver has filled by its call.
-        unsafe { feedback::clear_hit(feedback) };
+        _ => Ok(ArtifactAnswer { answer, cost, source, cache, started, refused }),
     }
 }

@@ -5,10 +5,10 @@ use std::cell::Cell;
 use ash::vk;
 
 use super::create_info::{CreateInfo, Creation};
-use super::program_cache::ProgramCache;
 use crate::faults;
 use crate::state::device::{Device, IdentifierMode};
 use crate::state::pipeline_class::PipelineClass;
+use crate::state::program_cache::ProgramCache;
 use vkstash_recipe::capture::parsed::Parsed;
 
 /// What one create info is answered with.

@@ -10,15 +10,16 @@ use std::time::{Duration, Instant};
 use ash::vk;
 
 use super::call::Call;
+use super::complete_data;
 use super::create_info::CreateInfo;
+use super::driver_hits::may_be_left_to_workers;
 use super::offer::Offer;
-use super::outcome::{Found, Origin, Served};
-use super::program_cache::ProgramCache;
 use super::request::Request;
-use super::{complete_data, feedback};
+use super::verdict::{Found, Origin, Place, Record, Verdict};
 use crate::faults;
 use crate::state::device::Device;
 use crate::state::pending::{CompanionGap, PendingKeys};
+use crate::state::program_cache::ProgramCache;
 use vkstash_model::shader_set::ShaderSet;
 
 /// Filling the companion must cost less than the compile that it may spare; what is left over is put in by the next
@@ -29,7 +30,7 @@ const LONGEST: Duration = Duration::from_millis(1);
 ///
 /// # Safety
 /// The request's create info is valid.
-pub(super) unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>) -> Option<Served> {
+pub(super) unsafe fn ask<'a, I: CreateInfo>(request: &Request<'a, I>) -> Option<Verdict<'a>> {
     let (call, shaders) = (&request.call, &request.pipeline.shaders);
     let device = call.device;
     let pending = pending_keys(call)?;
@@ -50,15 +51,15 @@ pub(super) unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>) -> Option<Serv
     unsafe {
         let info = offered.prepare(request)?;
         let started = Instant::now();
-        let served = put_question(call, &info, pending);
-        let has_changed = match served {
+        let found = put_question(call, &info, pending);
+        let has_changed = match found {
             Some(_) => estimate.note_hit(true),
             None => !call.parsed().fails_on_compile_required() && estimate.note_in_vain(started.elapsed()),
         };
         if has_changed {
             device.keep_estimates();
         }
-        served
+        found
     }
 }
 
@@ -75,7 +76,11 @@ fn pending_keys<'a, I>(call: &Call<'a, I>) -> Option<&'a PendingKeys> {
 ///
 /// # Safety
 /// The copy and the call's own create info are valid.
-unsafe fn put_question<I: CreateInfo>(call: &Call<'_, I>, info: &I, pending: &PendingKeys) -> Option<Served> {
+unsafe fn put_question<'a, I: CreateInfo>(
+    call: &Call<'_, I>,
+    info: &I,
+    pending: &PendingKeys,
+) -> Option<Verdict<'a>> {
     let started = Instant::now();
     let companion = pending.companion.current()?;
     // SAFETY: `info` is a valid copy; the generation lives as long as this thread has it, nobody merges into it, and
@@ -86,15 +91,9 @@ unsafe fn put_question<I: CreateInfo>(call: &Call<'_, I>, info: &I, pending: &Pe
         return None;
     }
     companion.note_answer();
-    match call.program_cache {
-        // The driver may have found it on disk, and put it into the companion.
-        ProgramCache::Known { cache, .. } => cache.answer.note_companion_answer(),
-        // SAFETY: the driver has filled the program's structure.
-        ProgramCache::Null | ProgramCache::Unknown(_) => unsafe {
-            feedback::clear_hit(call.parsed().feedback)
-        },
-    }
-    Some(Served { answer, origin: Origin::Driver { took, from: Found::InCompanion } })
+    let origin = Origin::Driver { took, from: Found::InCompanion };
+    let record = Record::Found { may_be_left: may_be_left_to_workers(call) };
+    Some(Verdict { answer, origin, place: Place::Companion, record })
 }
 
 /// Puts the artifacts that may fit pipelines of these shaders into the companion, or has another thread do that.

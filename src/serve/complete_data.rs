@@ -8,6 +8,7 @@ use crate::state::cache_answer::{DriverSize, WholeInUse};
 use crate::state::cache_state::CacheState;
 use crate::state::device::Device;
 use crate::state::parked::UNKNOWN_BYTES;
+use crate::state::private_cache::PADDING;
 use vkstash_model::payload;
 use vkstash_store::format::record::Key;
 
@@ -52,10 +53,6 @@ enum Holder {
     /// The whole, whose data has so many bytes.
     Whole(usize),
 }
-
-/// Bytes by which the sizes of two caches differ that have the same entries, and those of one before and after its
-/// entries were used: Mesa aligns the entries, whose order depends on how they came in. No entry is so small.
-const PADDING: usize = 64;
 
 /// A cache of the program's whose data is asked for.
 ///

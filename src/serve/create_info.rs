@@ -51,6 +51,10 @@ pub trait CreateInfo: Copy {
     /// The base pipeline's handle and index.
     fn base_mut(&mut self) -> (&mut vk::Pipeline, &mut i32);
 
+    /// The handles of its pipeline layout and render pass. Where the specification has them ignored, they may be
+    /// anything.
+    fn layout_and_render_pass(&self) -> (vk::PipelineLayout, vk::RenderPass);
+
     /// Replaces the stages.
     ///
     /// # Safety
@@ -58,166 +62,103 @@ pub trait CreateInfo: Copy {
     unsafe fn set_stages(&mut self, stages: &[vk::PipelineShaderStageCreateInfo<'_>]);
 }
 
-impl CreateInfo for vk::ComputePipelineCreateInfo<'_> {
-    unsafe fn parse(&self) -> Parsed<'_> {
-        // SAFETY: `self` is a valid VkComputePipelineCreateInfo (# Safety of `CreateInfo::parse`).
-        unsafe { Parsed::compute(self) }
-    }
+/// What differs between the kinds: how they are read and captured, the command that makes one, with what it takes
+/// between the device and the cache, and the objects that they name.
+macro_rules! create_info {
+    (
+        $info:ident, $parse:path, $capture:path, $command:ident $(($between:expr))?, $render_pass:expr,
+        $set_stages:expr
+    ) => {
+        impl CreateInfo for vk::$info<'_> {
+            unsafe fn parse(&self) -> Parsed<'_> {
+                // SAFETY: `self` is a valid create info (# Safety of `CreateInfo::parse`).
+                unsafe { $parse(self) }
+            }
 
-    unsafe fn capture<'a>(
-        &'a self,
-        parsed: &Parsed<'a>,
-        objects: &impl Objects,
-        scratch: &'a mut Scratch,
-    ) -> Result<Captured<'a>, Refusal> {
-        // SAFETY: `self` is a valid VkComputePipelineCreateInfo of the device, and `parsed` was read from it.
-        unsafe { compute::compute(self, parsed, objects, scratch) }
-    }
+            unsafe fn capture<'a>(
+                &'a self,
+                parsed: &Parsed<'a>,
+                objects: &impl Objects,
+                scratch: &'a mut Scratch,
+            ) -> Result<Captured<'a>, Refusal> {
+                // SAFETY: `self` is a valid create info of the device, and `parsed` was read from it.
+                unsafe { $capture(self, parsed, objects, scratch) }
+            }
 
-    unsafe fn create(
-        &self,
-        device: &Device,
-        cache: vk::PipelineCache,
-        allocator: *const vk::AllocationCallbacks<'_>,
-        pipeline: &mut vk::Pipeline,
-    ) -> vk::Result {
-        match device.table.create_compute_pipelines {
-            // SAFETY: a valid create info, array count 1; the cache and the layout are of this device
-            // (VUID-vkCreateComputePipelines-pipelineCache-parent).
-            Some(create) => unsafe { create(device.handle, cache, 1, self, allocator, pipeline) },
-            None => vk::Result::ERROR_UNKNOWN,
+            unsafe fn create(
+                &self,
+                device: &Device,
+                cache: vk::PipelineCache,
+                allocator: *const vk::AllocationCallbacks<'_>,
+                pipeline: &mut vk::Pipeline,
+            ) -> vk::Result {
+                match device.table.$command {
+                    // SAFETY: a valid create info, array count 1; the cache is NULL or of this device
+                    // (VUID-vkCreateComputePipelines-pipelineCache-parent and its likes).
+                    Some(create) => unsafe {
+                        create(device.handle, $($between,)? cache, 1, self, allocator, pipeline)
+                    },
+                    None => vk::Result::ERROR_UNKNOWN,
+                }
+            }
+
+            fn flags_mut(&mut self) -> &mut vk::PipelineCreateFlags {
+                &mut self.flags
+            }
+
+            fn p_next(&self) -> *const c_void {
+                self.p_next
+            }
+
+            fn p_next_mut(&mut self) -> &mut *const c_void {
+                &mut self.p_next
+            }
+
+            fn base_mut(&mut self) -> (&mut vk::Pipeline, &mut i32) {
+                (&mut self.base_pipeline_handle, &mut self.base_pipeline_index)
+            }
+
+            fn layout_and_render_pass(&self) -> (vk::PipelineLayout, vk::RenderPass) {
+                let render_pass: fn(&Self) -> vk::RenderPass = $render_pass;
+                (self.layout, render_pass(self))
+            }
+
+            unsafe fn set_stages(&mut self, stages: &[vk::PipelineShaderStageCreateInfo<'_>]) {
+                let set: fn(&mut Self, &[vk::PipelineShaderStageCreateInfo<'_>]) = $set_stages;
+                set(self, stages);
+            }
         }
-    }
-
-    fn flags_mut(&mut self) -> &mut vk::PipelineCreateFlags {
-        &mut self.flags
-    }
-
-    fn p_next(&self) -> *const c_void {
-        self.p_next
-    }
-
-    fn p_next_mut(&mut self) -> &mut *const c_void {
-        &mut self.p_next
-    }
-
-    fn base_mut(&mut self) -> (&mut vk::Pipeline, &mut i32) {
-        (&mut self.base_pipeline_handle, &mut self.base_pipeline_index)
-    }
-
-    unsafe fn set_stages(&mut self, stages: &[vk::PipelineShaderStageCreateInfo<'_>]) {
-        if let [stage] = stages {
-            // SAFETY: only the lifetime differs, and the caller vouches for it.
-            self.stage = unsafe { std::mem::transmute_copy(stage) };
-        }
-    }
+    };
 }
 
-impl CreateInfo for vk::GraphicsPipelineCreateInfo<'_> {
-    unsafe fn parse(&self) -> Parsed<'_> {
-        // SAFETY: `self` is a valid VkGraphicsPipelineCreateInfo (# Safety of `CreateInfo::parse`).
-        unsafe { Parsed::graphics(self) }
+create_info!(
+    ComputePipelineCreateInfo,
+    Parsed::compute,
+    compute::compute,
+    create_compute_pipelines,
+    |_| vk::RenderPass::null(),
+    |info, stages| if let [stage] = stages {
+        // SAFETY: only the lifetime differs, and the caller vouches for it.
+        info.stage = unsafe { std::mem::transmute_copy(stage) };
     }
-
-    unsafe fn capture<'a>(
-        &'a self,
-        parsed: &Parsed<'a>,
-        objects: &impl Objects,
-        scratch: &'a mut Scratch,
-    ) -> Result<Captured<'a>, Refusal> {
-        // SAFETY: `self` is a valid VkGraphicsPipelineCreateInfo of the device, and `parsed` was read from it.
-        unsafe { graphics::graphics(self, parsed, objects, scratch) }
-    }
-
-    unsafe fn create(
-        &self,
-        device: &Device,
-        cache: vk::PipelineCache,
-        allocator: *const vk::AllocationCallbacks<'_>,
-        pipeline: &mut vk::Pipeline,
-    ) -> vk::Result {
-        match device.table.create_graphics_pipelines {
-            // SAFETY: a valid create info, array count 1; the cache is NULL or of this device
-            // (VUID-vkCreateGraphicsPipelines-pipelineCache-parent).
-            Some(create) => unsafe { create(device.handle, cache, 1, self, allocator, pipeline) },
-            None => vk::Result::ERROR_UNKNOWN,
-        }
-    }
-
-    fn flags_mut(&mut self) -> &mut vk::PipelineCreateFlags {
-        &mut self.flags
-    }
-
-    fn p_next(&self) -> *const c_void {
-        self.p_next
-    }
-
-    fn p_next_mut(&mut self) -> &mut *const c_void {
-        &mut self.p_next
-    }
-
-    fn base_mut(&mut self) -> (&mut vk::Pipeline, &mut i32) {
-        (&mut self.base_pipeline_handle, &mut self.base_pipeline_index)
-    }
-
-    unsafe fn set_stages(&mut self, stages: &[vk::PipelineShaderStageCreateInfo<'_>]) {
-        self.p_stages = stages.as_ptr().cast();
-    }
-}
-
-impl CreateInfo for vk::RayTracingPipelineCreateInfoKHR<'_> {
-    unsafe fn parse(&self) -> Parsed<'_> {
-        // SAFETY: `self` is a valid VkRayTracingPipelineCreateInfoKHR (# Safety of `CreateInfo::parse`).
-        unsafe { Parsed::ray_tracing(self) }
-    }
-
-    unsafe fn capture<'a>(
-        &'a self,
-        parsed: &Parsed<'a>,
-        objects: &impl Objects,
-        scratch: &'a mut Scratch,
-    ) -> Result<Captured<'a>, Refusal> {
-        // SAFETY: `self` is a valid VkRayTracingPipelineCreateInfoKHR of the device, and `parsed` was read from it.
-        unsafe { ray_tracing::ray_tracing(self, parsed, objects, scratch) }
-    }
-
-    /// Never deferred: what the caller passes must not have to outlive the call.
-    unsafe fn create(
-        &self,
-        device: &Device,
-        cache: vk::PipelineCache,
-        allocator: *const vk::AllocationCallbacks<'_>,
-        pipeline: &mut vk::Pipeline,
-    ) -> vk::Result {
-        let now = vk::DeferredOperationKHR::null();
-        match device.table.create_ray_tracing_pipelines_khr {
-            // SAFETY: a valid create info, array count 1; the cache is NULL or of this device, and without an
-            // operation (VK_NULL_HANDLE) the driver is done with all of them when it returns.
-            Some(create) => unsafe { create(device.handle, now, cache, 1, self, allocator, pipeline) },
-            None => vk::Result::ERROR_UNKNOWN,
-        }
-    }
-
-    fn flags_mut(&mut self) -> &mut vk::PipelineCreateFlags {
-        &mut self.flags
-    }
-
-    fn p_next(&self) -> *const c_void {
-        self.p_next
-    }
-
-    fn p_next_mut(&mut self) -> &mut *const c_void {
-        &mut self.p_next
-    }
-
-    fn base_mut(&mut self) -> (&mut vk::Pipeline, &mut i32) {
-        (&mut self.base_pipeline_handle, &mut self.base_pipeline_index)
-    }
-
-    unsafe fn set_stages(&mut self, stages: &[vk::PipelineShaderStageCreateInfo<'_>]) {
-        self.p_stages = stages.as_ptr().cast();
-    }
-}
+);
+create_info!(
+    GraphicsPipelineCreateInfo,
+    Parsed::graphics,
+    graphics::graphics,
+    create_graphics_pipelines,
+    |info| info.render_pass,
+    |info, stages| info.p_stages = stages.as_ptr().cast()
+);
+// Never deferred: what the caller passes must not have to outlive the call.
+create_info!(
+    RayTracingPipelineCreateInfoKHR,
+    Parsed::ray_tracing,
+    ray_tracing::ray_tracing,
+    create_ray_tracing_pipelines_khr(vk::DeferredOperationKHR::null()),
+    |_| vk::RenderPass::null(),
+    |info, stages| info.p_stages = stages.as_ptr().cast()
+);
 
 /// One create info and what was parsed of it, which stay in step in every copy.
 #[derive(Clone, Copy)]

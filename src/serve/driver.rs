@@ -1,4 +1,4 @@
-//! The driver's caches as a source, and the driver's answer where the program forbids compiling.
+//! The driver's caches as a source.
 //!
 //! What the program's warm cache and the driver's disk cache have must not be compiled again: before anything is
 //! compiled through a cache of the layer's, the driver is asked with the program's call and cache. It answers from what
@@ -9,53 +9,29 @@ use std::time::Instant;
 
 use ash::vk;
 
-use super::call::Answer;
-use super::compile;
 use super::create_info::CreateInfo;
+use super::driver_hits::may_be_left_to_workers;
 use super::facts::driver_object_may_have;
-use super::outcome::{ArtifactOutcome, Found, Origin, Served};
-use super::program_cache::ProgramCache;
-use super::refuse::refuse;
 use super::request::Request;
-use vkstash_model::counters::Count;
+use super::verdict::{Found, Origin, Place, Record, Verdict};
+use crate::state::program_cache::ProgramCache;
 use vkstash_model::steps::StepAnswer;
 use vkstash_recipe::chain::Arena;
 
-/// What the driver has answered in place of a pipeline.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DriverMiss {
-    /// The driver's caches do not have the pipeline.
-    NotThere,
-    /// The driver answers the call with an error, and would answer the program's own call so.
-    Error,
-    /// The call that forbids compiling cannot be made.
-    NotAsked,
-}
-
-impl DriverMiss {
-    /// What the driver has said.
-    pub fn step_answer(self) -> StepAnswer {
-        match self {
-            DriverMiss::NotThere => StepAnswer::Nothing,
-            DriverMiss::Error => StepAnswer::Error,
-            DriverMiss::NotAsked => StepAnswer::NotAsked,
-        }
-    }
-}
-
-/// Asks with the program's own call and cache, and FAIL_ON_COMPILE_REQUIRED.
+/// Asks with the program's own call and cache, and FAIL_ON_COMPILE_REQUIRED. Otherwise the answer is what the driver
+/// has said: that it has nothing, or an error, which it would answer the program's own call with.
 ///
 /// # Safety
 /// The request's create info is valid.
-pub unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>) -> Result<Served, DriverMiss> {
-    let Request { call, pipeline } = request;
+pub unsafe fn ask<'a, I: CreateInfo>(request: &Request<'a, I>) -> Result<Verdict<'a>, StepAnswer> {
+    let Request { call, .. } = request;
     let (device, program_cache) = (call.device, call.program_cache);
     let mut arena = Arena::default();
     let mut creation = *call.creation;
     // SAFETY: the request's create info is valid; the arena, in which the copy's chain lives, stays on this
     // stack frame.
     if !unsafe { creation.forbid_compiling(&mut arena) } {
-        return Err(DriverMiss::NotAsked);
+        return Err(StepAnswer::NotAsked);
     }
     let started = Instant::now();
     // SAFETY: the copy differs from the valid create info in its flags alone, its arena lives until the call
@@ -65,7 +41,7 @@ pub unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>) -> Result<Served, Dri
     // The call itself will fail as well: another try with a cache of the layer's would only make it fail twice. An
     // error says nothing of what the driver has.
     if answer.result.as_raw() < 0 {
-        return Err(DriverMiss::Error);
+        return Err(StepAnswer::Error);
     }
     let has_it = answer.result == vk::Result::SUCCESS;
     // A program may forbid compiling to find out whether the driver has a pipeline. A miss is expected then.
@@ -82,32 +58,10 @@ pub unsafe fn ask<I: CreateInfo>(request: &Request<'_, I>) -> Result<Served, Dri
         }
     }
     if !has_it {
-        return Err(DriverMiss::NotThere);
+        return Err(StepAnswer::Nothing);
     }
     let in_memory = matches!(program_cache, ProgramCache::Unknown(_)) || driver_object_may_have(request);
-    program_cache.mark_filled_with(device, &pipeline.key, &pipeline.shaders);
     let from = if in_memory { Found::InMemory } else { Found::OnDisk };
-    Ok(Served { answer, origin: Origin::Driver { took, from } })
-}
-
-/// The program itself forbids compiling: whatever the driver says is the answer. If it has said so already, it is not
-/// asked again.
-///
-/// # Safety
-/// The request's create info is valid.
-pub unsafe fn ask_for_the_program<I: CreateInfo>(
-    request: &Request<'_, I>,
-    artifact: ArtifactOutcome<'_>,
-    has_nothing: bool,
-) -> Answer {
-    if has_nothing {
-        // SAFETY: the options of a valid create info (the caller's contract).
-        return unsafe { refuse(request.call.parsed()) };
-    }
-    // SAFETY: the request's create info is valid until the program's command returns.
-    let answer = unsafe { compile::record_without_compiling(request, artifact) };
-    if answer.result == vk::Result::SUCCESS {
-        request.call.device.count(Count::DriverHad);
-    }
-    answer
+    let record = Record::Found { may_be_left: may_be_left_to_workers(call) };
+    Ok(Verdict { answer, origin: Origin::Driver { took, from }, place: Place::Own, record })
 }

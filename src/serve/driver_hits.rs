@@ -7,44 +7,15 @@ use ash::vk;
 
 use super::call::Call;
 use super::create_info::CreateInfo;
-use super::outcome::{Origin, Served};
 use super::record;
 use super::request::Request;
 use crate::state::device::Device;
 use crate::state::driver_hits::DriverHit;
 use crate::state::private_cache::PrivateCache;
 use crate::state::stored::Stored;
-use vkstash_model::counters::Count;
 use vkstash_model::payload;
 use vkstash_recipe::chain::Arena;
 use vkstash_store::format::record::{Key, Kind};
-
-/// What was had without a compile: of what the driver had, the recipe is recorded, and the artifact is left to
-/// background work.
-///
-/// # Safety
-/// The request's create info is valid.
-pub unsafe fn note_found<I: CreateInfo>(request: &Request<'_, I>, served: &Served) {
-    let took = match served.origin {
-        Origin::Driver { took, .. } => took,
-        Origin::Stash { .. } => {
-            return record::note_served(
-                request.call.device,
-                &request.pipeline.key,
-                request.call.program_cache.habit(),
-            );
-        }
-        Origin::Parked { .. } => return,
-    };
-    // SAFETY: the request's create info is valid, which the recipe's inline modules are read from.
-    unsafe { record::record_alone(request, None) };
-    let (call, key) = (&request.call, &request.pipeline.key);
-    let device = call.device;
-    record::note_found(device, key, took, call.program_cache.habit());
-    if may_be_left_to_workers(call) && leave_to_workers(device, key, took) {
-        device.count(Count::LeftToWorkers);
-    }
-}
 
 /// Leaves it to background work to record what the driver has of this key. False: it is there, or cannot be recorded.
 pub fn leave_to_workers(device: &Device, key: &Key, took: Duration) -> bool {

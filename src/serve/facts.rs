@@ -1,51 +1,78 @@
 //! What decides about the order of the sources, found out for one request: where a rule takes a source out
 //! (docs/filters.md), it is here.
 
+use std::cell::Cell;
+
+use ash::vk;
+
 use super::create_info::CreateInfo;
-use super::order::Facts;
-use super::program_cache::{Contents, ProgramCache};
-use super::refuse::was_just_refused;
+use super::order::{Facts, FirstFacts};
 use super::request::Request;
 use super::{driver_hits, record};
-use crate::state::policy::CacheHabit;
+use crate::state::program_cache::{Contents, ProgramCache};
+use vkstash_store::format::record::Key;
 
-/// Finds out the facts. `parked_alone`: nothing but what is parked may be handed out.
-pub fn of<I: CreateInfo>(request: &Request<'_, I>, parked_alone: bool) -> Facts {
+/// What a call with a deferred operation may hand out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deferral {
+    /// The call has no operation.
+    None,
+    /// Everything that need not be compiled.
+    Whole,
+    /// What is parked alone.
+    ParkedAlone,
+}
+
+/// What decides before anything costly.
+pub fn first<I: CreateInfo>(request: &Request<'_, I>, deferral: Deferral) -> FirstFacts {
     let Request { call, pipeline } = request;
-    let (device, program_cache) = (call.device, call.program_cache);
-    let forbids_compiling = call.parsed().fails_on_compile_required();
-    let facts = Facts {
-        parked_alone,
-        has_failed: record::has_failed(request),
+    let parsed = call.parsed();
+    let asks_for_hits = parsed.feedback.is_some() && call.program_cache.known().is_some();
+    FirstFacts {
+        passes_on: deferral == Deferral::None && (parsed.has_nothing_to_compile() || parsed.joins_retained()),
+        parked_alone: deferral == Deferral::ParkedAlone,
+        has_failed: record::has_failed(call.device, &pipeline.key),
         // Looked at in any case: what is parked ends the pair of calls, too.
-        was_just_refused: !forbids_compiling && was_just_refused(&pipeline.key, program_cache),
-        may_ask_companion: device.cache_control(),
-        forbids_compiling,
-        ..Facts::default()
+        was_just_refused: !parsed.fails_on_compile_required() && was_just_refused(request),
+        lacks_cache_control: !call.device.cache_control(),
+        answer_is_the_drivers: asks_for_hits
+            && may_ask_driver(request)
+            && driver_object_may_have(request)
+            && is_stashed_elsewhere(request),
+    }
+}
+
+/// What decides where nothing is parked.
+pub fn of<I: CreateInfo>(request: &Request<'_, I>) -> Facts {
+    let Request { call, .. } = request;
+    let device = call.device;
+    let Some(habit) = call.program_cache.habit().filter(|_| may_ask_driver(request)) else {
+        return Facts::default();
     };
-    let can_answer = device.cache_control()
-        && device.keeps_artifacts()
-        && device.caches_hold(call.class())
-        && !call.names_code_of_the_layers();
-    let is_open = can_answer && !parked_alone && !facts.has_failed && !facts.was_just_refused;
-    let Some(habit) = program_cache.habit().filter(|_| is_open) else { return facts };
     let driver_is_first = device.asks_driver_first(habit);
     let estimate = device.estimates().driver(habit);
     let driver_is_worth_asking = estimate.is_worth_asking();
-    let asks_for_hits = call.parsed().feedback.is_some() && habit != CacheHabit::None;
     // The other facts are only looked up where they decide the order.
-    let decides = asks_for_hits || !(driver_is_first && driver_is_worth_asking);
-    let driver_object_may_have = decides && driver_object_may_have(request);
+    let decides = !(driver_is_first && driver_is_worth_asking);
     Facts {
         may_ask_driver: true,
         driver_is_first,
         driver_is_worth_asking,
-        driver_object_may_have,
-        answer_is_the_drivers: asks_for_hits && driver_object_may_have && is_stashed_elsewhere(request),
+        forbids_compiling: call.parsed().fails_on_compile_required(),
+        driver_object_may_have: decides && driver_object_may_have(request),
         recording_finds_disk: decides && recording_finds_disk(request),
         questions_are_dear: estimate.is_dear(),
-        ..facts
     }
+}
+
+/// Whether the driver can answer the program's call from what its caches have.
+fn may_ask_driver<I: CreateInfo>(request: &Request<'_, I>) -> bool {
+    let (call, device) = (&request.call, request.call.device);
+    device.cache_control()
+        && device.keeps_artifacts()
+        && device.caches_hold(call.class())
+        && !call.names_code_of_the_layers()
+        && !matches!(call.program_cache, ProgramCache::Unknown(_))
 }
 
 /// Whether the driver may have put a pipeline of these shaders into the driver's object of the cache that the program
@@ -84,4 +111,23 @@ fn recording_finds_disk<I: CreateInfo>(request: &Request<'_, I>) -> bool {
         }
         ProgramCache::Unknown(_) => true,
     }
+}
+
+thread_local! {
+    /// The key and the cache of the latest refused call that forbade compiling, until a call that may compile looks at
+    /// it.
+    static JUST_REFUSED: Cell<Option<(Key, vk::PipelineCache)>> = const { Cell::new(None) };
+}
+
+/// A call that forbids compiling is refused. Translators then make the same call without that flag.
+pub fn note_refused(key: &Key, program_cache: &ProgramCache) {
+    // Without thread-local storage the driver is asked once more.
+    let _ = JUST_REFUSED.try_with(|refused| refused.set(Some((*key, program_cache.handle()))));
+}
+
+/// Whether this call repeats the call that was just refused, without FAIL_ON, which is no part of the key.
+fn was_just_refused<I: CreateInfo>(request: &Request<'_, I>) -> bool {
+    let Request { call, pipeline } = request;
+    let refused = JUST_REFUSED.try_with(Cell::take).ok().flatten();
+    refused.is_some_and(|(key, cache)| key == pipeline.key && cache == call.program_cache.handle())
 }

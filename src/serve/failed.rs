@@ -4,15 +4,16 @@ use ash::vk;
 
 use super::call::{Answer, Call};
 use super::create_info::CreateInfo;
-use super::refuse::{forbid, refuse};
+use super::settle::settle_undescribed;
+use super::verdict::Verdict;
 use super::{emulated, feedback};
-use vkstash_model::counters::{BypassReason, Count};
+use vkstash_model::counters::BypassReason;
 use vkstash_recipe::chain::{Arena, Refusal};
 
 /// What the driver had `made` by then, or else what it makes of the program's own create info.
 ///
 /// # Safety
-/// As [`super::sources::serve`].
+/// As [`super::ask::serve`].
 pub unsafe fn serve<I: CreateInfo>(call: &Call<'_, I>, made: Option<Answer>) -> Answer {
     let answer = match made {
         Some(made) => {
@@ -41,8 +42,7 @@ unsafe fn untouched<I: CreateInfo>(call: &Call<'_, I>) -> Answer {
     // SAFETY: the call's create info is valid; the arena, in which its copy's chain lives, outlives the driver's call.
     unsafe {
         if call.names_code_of_the_layers() {
-            device.count(Count::CompileRequired);
-            return refuse(call.parsed());
+            return settle_undescribed(call, Verdict::refusal());
         }
         // A driver without the feature must not see its flags.
         let stripped = if device.emulates_cache_control() {
@@ -50,8 +50,8 @@ unsafe fn untouched<I: CreateInfo>(call: &Call<'_, I>) -> Answer {
         } else {
             Some(*call.creation)
         };
-        let Some(creation) = stripped else { return forbid(call) };
-        call.program_cache.mark_filled(device);
+        let Some(creation) = stripped else { return settle_undescribed(call, Verdict::refusal()) };
+        call.program_cache.mark_filled(&device.caches);
         call.with(&creation).create()
     }
 }

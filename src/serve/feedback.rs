@@ -51,19 +51,17 @@ pub unsafe fn say_hit(info: Feedback<'_>) {
     }
 }
 
-/// The pipeline was made before the call: the pipeline's feedback says that handing it over took this time, and `hit`
-/// whether the program's cache would hold it. There is none for the stages, which the specification allows
-/// (contract 3.7).
+/// The pipeline was made before the call: the pipeline's feedback says that handing it over took this time. There is
+/// none for the stages, which the specification allows (contract 3.7).
 ///
 /// # Safety
 /// `info` is none or a valid structure.
-pub unsafe fn say_made(info: Feedback<'_>, spent: Duration, hit: bool) {
+pub unsafe fn say_made(info: Feedback<'_>, spent: Duration) {
     // SAFETY: `info` is none or the program's valid structure, whose outputs are only written.
     unsafe { say_none(info) };
     // SAFETY: pPipelineCreationFeedback points to one output, which `say_none` has just written.
     if let Some(feedback) = info.and_then(|info| unsafe { info.p_pipeline_creation_feedback.as_mut() }) {
-        let valid = vk::PipelineCreationFeedbackFlags::VALID;
-        feedback.flags = if hit { valid | HIT } else { valid };
+        feedback.flags = vk::PipelineCreationFeedbackFlags::VALID;
         feedback.duration = spent.as_nanos() as u64;
     }
 }

@@ -7,7 +7,6 @@ use smallvec::SmallVec;
 
 use super::call::Call;
 use super::create_info::{CreateInfo, Creation};
-use super::request::{DescribedPipeline, Request};
 use crate::state::device::{Device, IdentifierMode};
 use crate::state::stored::Stored;
 use vkstash_model::identifier::NativeIdentifier;
@@ -49,29 +48,11 @@ pub unsafe fn without_identifiers<'a, I: CreateInfo>(
     }
 }
 
-/// Calls `work` with the request of a described pipeline. Its stages carry no identifiers of the layer's, which the
-/// driver does not know.
-///
-/// # Safety
-/// The call's create info is valid and could be captured, so that every structure in its chains is known.
-pub unsafe fn with_request<I: CreateInfo, R>(
-    call: &Call<'_, I>,
-    pipeline: &DescribedPipeline<'_>,
-    work: impl FnOnce(&Request<'_, I>) -> R,
-) -> R {
-    let (mut arena, mut stripped) = (Arena::default(), Stripped::default());
-    // SAFETY: the call's create info is valid; `arena` and `stripped`, in which the copy lives, stay on this
-    // stack frame until `work` has returned.
-    let without = unsafe { without_emulated_identifiers(call, &mut arena, &mut stripped) };
-    let call = without.as_ref().map_or(*call, |creation| call.with(creation));
-    work(&Request { call, pipeline })
-}
-
 /// A copy without identifier structures where the identifiers are the layer's. None: there are none.
 ///
 /// # Safety
 /// As [`without_identifiers`].
-unsafe fn without_emulated_identifiers<'a, I: CreateInfo>(
+pub unsafe fn without_emulated_identifiers<'a, I: CreateInfo>(
     call: &Call<'a, I>,
     arena: &mut Arena,
     kept: &'a mut Stripped,

@@ -1,5 +1,5 @@
-//! Parked pipelines, the serving: a source that hands over what background work (background/park.rs) has finished
-//! before the program asks for it, and which waits in state/parked.rs.
+//! Parked pipelines as a source: what background work (background/park.rs) has finished before the program asks for it,
+//! and which waits in state/parked.rs, is handed over.
 //!
 //! The key covers everything that decides the pipeline, its flags included, so the handle is what the program's own
 //! call would have returned (contract 3.8).
@@ -10,69 +10,43 @@ use ash::vk;
 
 use super::call::Answer;
 use super::create_info::CreateInfo;
-use super::feedback;
-use super::outcome::{Origin, Served};
-use super::program_cache::ProgramCache;
 use super::request::Request;
+use super::verdict::{MadeWith, Origin, PendingEntry, Place, Record, Verdict};
 use crate::state::parked::{Finished, MadeOf};
-use crate::state::stored::Source;
-
-/// Notes a request for which nothing that waits is looked up: if the last run did not make it, more is made ahead.
-fn note<I: CreateInfo>(request: &Request<'_, I>) {
-    let Request { call, pipeline } = request;
-    let device = call.device;
-    if call.allocator.is_null() {
-        device.parked.note_request(&pipeline.key, device.counters());
-    } else {
-        device.parked.note_request_with_allocator(device.counters());
-    }
-}
+use crate::state::program_cache::ProgramCache;
+use vkstash_model::counters::Count;
 
 /// Hands the pipeline over, if it is there. The program destroys it with the allocator that it has passed here, so only
-/// a call without one may have a pipeline that was made without one (contract 3.8).
-///
-/// # Safety
-/// The request's create info is valid.
-pub unsafe fn take<I: CreateInfo>(request: &Request<'_, I>) -> Option<Served> {
+/// a call without one may have a pipeline that was made without one (contract 3.8). Otherwise the answer is why none is
+/// ready, where some are made ahead.
+pub fn take<'a, I: CreateInfo>(request: &Request<'a, I>) -> Result<Verdict<'a>, Option<Count>> {
     let Request { call, pipeline } = request;
     let device = call.device;
-    if !device.parked.is_in_use() || !call.allocator.is_null() {
-        note(request);
-        return None;
+    if !call.allocator.is_null() {
+        return Err(device.parked.note_request_with_allocator());
+    }
+    if !device.parked.is_in_use() {
+        return Err(device.parked.note_request(&pipeline.key));
     }
     let started = Instant::now();
-    let Finished { pipeline: handle, cost, origin, made_with } = device.parked.take(
-        &pipeline.key,
-        !matches!(call.program_cache, ProgramCache::Null),
-        device.counters(),
-    )?;
+    let has_cache = !matches!(call.program_cache, ProgramCache::Null);
+    let Finished { pipeline: handle, cost, origin, made_with } =
+        device.parked.take(&pipeline.key, has_cache)?;
     // SAFETY: the program is in a call for the device; the cache was the worker's, which is done with it.
     let made_with = unsafe { device.caches.commands.taken_back(made_with) };
-    let mut first = false;
-    if let Some(stored) = device.stored() {
-        first = match origin {
-            MadeOf::Compile | MadeOf::Found { .. } | MadeOf::Artifact { source: Source::Sibling, .. } => {
-                stored.stash.note_first_use(&pipeline.key)
-            }
-            MadeOf::Artifact { source: Source::Own | Source::Base, .. } => {
-                stored.stash.note_taken(&stored.device, &pipeline.key)
-            }
-        };
-    }
-    let held = match origin {
+    let place = match origin {
         MadeOf::Artifact { bytes, .. } | MadeOf::Found { kept: Some(bytes) } => {
-            let (key, shaders) = (&pipeline.key, &pipeline.shaders);
-            call.program_cache.note_beside(device, key, shaders, made_with, bytes as usize)
+            Place::Pending(PendingEntry {
+                made_with: made_with.map_or(MadeWith::Artifact, MadeWith::Cache),
+                bytes: bytes as usize,
+                digest: None,
+            })
         }
-        MadeOf::Found { kept: None } => {
-            call.program_cache.mark_filled_with(device, &pipeline.key, &pipeline.shaders);
-            false
-        }
-        MadeOf::Compile => call.program_cache.known().is_some_and(|cache| cache.holds(&pipeline.key)),
+        // Only a call without a cache gets one of these.
+        MadeOf::Found { kept: None } => Place::Own,
+        MadeOf::Compile => Place::Nowhere,
     };
-    let spent = started.elapsed();
-    // SAFETY: the structure belongs to the program's valid create info, and no driver writes to it in this call.
-    unsafe { feedback::say_made(call.parsed().feedback, spent, held) };
     let answer = Answer { result: vk::Result::SUCCESS, pipeline: handle };
-    Some(Served { answer, origin: Origin::Parked { cost: first.then_some(cost), spent, of: origin } })
+    let origin = Origin::Parked { cost, spent: started.elapsed(), of: origin };
+    Ok(Verdict { answer, origin, place, record: Record::Use })
 }

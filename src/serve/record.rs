@@ -1,24 +1,53 @@
-//! What the driver made, on its way into the store.
+//! What the stash learns of a request, and whether that goes on the disk.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use ash::vk;
 
 use super::create_info::CreateInfo;
-use super::program_cache::ProgramCache;
+use super::driver_hits;
 use super::request::Request;
+use super::settle::Subject;
+use super::verdict::{Origin, Place, Record};
 use crate::state::described::EncodedObject;
 use crate::state::device::Device;
-use crate::state::objects::Objects;
+use crate::state::parked::MadeOf;
 use crate::state::pipeline_class::PipelineClass;
 use crate::state::policy::CacheHabit;
-use crate::state::private_cache::PrivateCache;
-use crate::state::stored::Stored;
-use vkstash_model::counters::Count;
-use vkstash_model::payload::{self, Failure, FoundWith, PREFIX, module_record};
-use vkstash_model::recipe::Parts;
+use crate::state::stored::{Source, Stored};
+use vkstash_model::payload::{self, Failure, FoundWith, module_record};
 use vkstash_recipe::capture::stage::{self, Named};
 use vkstash_store::format::record::{Key, Kind};
+
+/// What has become of what a verdict wants recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Learned {
+    /// The artifact is queued.
+    pub is_kept: bool,
+    /// The driver has once taken an artifact of this key that was no longer there.
+    pub was_lost: bool,
+    /// This run asks for it for the first time: from then on the driver would have had it in memory.
+    pub is_first: bool,
+    /// Background work records what the driver had.
+    pub is_left: bool,
+    /// The driver has refused the artifacts of so many siblings before it took one.
+    pub others_refused: u8,
+    /// Whether the recipe goes with it.
+    pub recipe: RecipeWanted,
+}
+
+/// Whether a recipe is to be recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RecipeWanted {
+    /// No.
+    #[default]
+    No,
+    /// Where the stash has none.
+    IfMissing,
+    /// With whatever of what it names is missing.
+    Yes,
+}
 
 /// Whether artifacts of this class can be recorded: the driver's caches hold them, and there is a stash.
 pub fn may_record_artifact(device: &Device, class: PipelineClass) -> bool {
@@ -26,12 +55,11 @@ pub fn may_record_artifact(device: &Device, class: PipelineClass) -> bool {
 }
 
 /// Whether the driver has answered this call with an error before, and not made it since.
-pub fn has_failed<I>(request: &Request<'_, I>) -> bool {
+pub fn has_failed(device: &Device, key: &Key) -> bool {
     let mut payload = Vec::new();
-    let device = request.call.device;
     device.stored().is_some_and(|stored| {
         device.knows_failures()
-            && stored.device.read(Kind::Failed, &request.pipeline.key, &mut payload)
+            && stored.device.read(Kind::Failed, key, &mut payload)
             && Failure::of(&payload) == Failure::Error
     })
 }
@@ -46,139 +74,157 @@ pub fn passes(result: vk::Result) -> bool {
     passing.contains(&result)
 }
 
-/// Records that the driver refuses this key with an error, or that it creates the pipeline again. `before`: the stash
-/// already had the key as failed. A lack of memory and a lost device are not recorded, because they pass.
-pub fn note_failure(device: &Device, key: &Key, before: bool, result: vk::Result) {
-    let now = result.as_raw() < 0;
-    if before == now || passes(result) {
-        return;
+/// Queues what a verdict wants recorded but the recipe, and notes uses.
+pub fn learn(
+    subject: &Subject<'_>,
+    result: vk::Result,
+    origin: Origin,
+    place: &Place<'_>,
+    record: Record,
+) -> Learned {
+    let &Subject { device, key, .. } = subject;
+    let compile = if let Origin::Compile { cost, .. } = origin { Some(cost) } else { None };
+    let lacks = if let Record::Artifact(Err(lacks)) = &record { Some(*lacks) } else { None };
+    if matches!(record, Record::Artifact(_)) {
+        // Then the program's own cache goes without the pipeline.
+        let beside_its_cache = matches!(place, Place::NotInData) && subject.program_cache.known().is_some();
+        device.caches.probe.note(subject.class, lacks, beside_its_cache);
     }
-    let Some(stored) = device.stored() else { return };
-    if now && stored.device.contains(Kind::Artifact, key) {
-        return;
-    }
-    if stored.device.put(Kind::Failed, key, Box::new([u8::from(now)])) {
-        device.count_failure(now);
-    } else {
-        device.count(Count::Dropped);
-    }
-}
-
-/// Whether the driver has once taken an artifact under this name that is no longer there. Call it after a miss and
-/// before the new artifact is queued; it costs one look-up. While parts of the stash or bases are unread the answer is
-/// no.
-pub fn is_lost(stored: &Stored, name: &Key) -> bool {
-    let is_there = |kind| stored.device.contains(kind, name);
-    is_there(Kind::Verified) && !is_there(Kind::Artifact) && !stored.device.may_have_more()
-}
-
-/// Counts a compile that an artifact would have spared the program if it had been kept.
-pub fn count_lost(device: &Device, cost: Duration) {
-    device.count(Count::ServedBefore);
-    device.counters().add(Count::ServedBeforeNanos, cost.as_nanos() as u64);
-}
-
-/// Queues an artifact, and whatever of its recipe is missing. False: the store did not take it.
-///
-/// # Safety
-/// The request's create info is valid.
-unsafe fn queue<I: CreateInfo>(request: &Request<'_, I>, payload: Vec<u8>) -> bool {
-    let (device, key) = (request.call.device, &request.pipeline.key);
-    let Some(stored) = device.stored() else { return false };
-    if !stored.device.put(Kind::Artifact, key, payload.into_boxed_slice()) {
-        device.count(Count::Dropped);
-        return false;
-    }
-    // SAFETY: the request's create info is valid: `record_recipe` reads its stages for inline modules.
-    unsafe { record_recipe(request, stored) };
-    // What a run compiles it uses: the next one wants it in the same order.
-    stored.stash.note_use(Kind::Artifact, key);
-    true
-}
-
-/// Queues an artifact and whatever of its recipe the stash does not have yet. `made_with`: the cache of the layer's
-/// that the driver has put the pipeline into. None: it was the program's, which was empty.
-///
-/// # Safety
-/// The request's create info is valid.
-pub unsafe fn record<I: CreateInfo>(
-    request: &Request<'_, I>,
-    payload: Vec<u8>,
-    made_with: Option<PrivateCache<'_>>,
-) {
-    let Request { call, pipeline } = request;
-    let (key, shaders) = (&pipeline.key, &pipeline.shaders);
-    match (call.program_cache, made_with) {
-        (ProgramCache::Known { cache, .. }, None) => cache.note_fresh(key, shaders),
-        (ProgramCache::Known { cache, .. }, Some(made_with)) => {
-            let blob = payload.get(PREFIX..).unwrap_or_default();
-            call.program_cache.note_beside(call.device, key, shaders, Some(made_with), blob.len());
-            if call.parsed().feedback.is_some() {
-                cache.pending_blobs.note(blob);
-            }
+    let Some(stored) = device.stored() else { return Learned::default() };
+    match record {
+        Record::Nothing => Learned::default(),
+        Record::Outcome { known } => {
+            note_failure(device, stored, key, known, result);
+            Learned::default()
         }
-        (ProgramCache::Null | ProgramCache::Unknown(_), _) => {}
-    }
-    // SAFETY: the request's create info is valid.
-    let queued = unsafe { queue(request, payload) };
-    // Afterwards: another thread may look for the artifact as soon as the key is known.
-    if queued && matches!(call.program_cache, ProgramCache::Null) {
-        call.device.caches.null.pending.note(&pipeline.key, &pipeline.shaders);
-    }
-}
-
-/// Queues the recipe of a pipeline that leaves no artifact, and notes its use: before the next run asks for it, it can
-/// be made in the background. `compile`: what the driver's compile took, if it was one.
-///
-/// # Safety
-/// The request's create info is valid.
-pub unsafe fn record_alone<I: CreateInfo>(request: &Request<'_, I>, compile: Option<Duration>) {
-    let Request { call, pipeline } = request;
-    let device = call.device;
-    let Some(stored) = device.stored().filter(|_| device.wants_recipes()) else { return };
-    let lacks_recipe = || !stored.portable.contains(Kind::Recipe, &pipeline.key);
-    // A call that compiled nothing is short, so it looks for the recipe once in a run.
-    if compile.is_some() || stored.stash.note_first_use(&pipeline.key) && lacks_recipe() {
-        // SAFETY: the request's create info is valid (# Safety of `record_alone`); the stash is open.
-        unsafe { record_recipe(request, stored) };
-    }
-    if let Some(cost) = compile {
-        note_cost(device, stored, &pipeline.key, cost);
+        Record::Use | Record::UseOfSibling { .. } => note_use(subject, stored, origin, &record),
+        Record::Artifact(Ok(payload)) => {
+            let was_lost = compile.is_some() && is_lost(stored, key);
+            let is_kept = put(device, stored, Kind::Artifact, key, payload.into_boxed_slice());
+            if is_kept {
+                // What a run compiles it uses: the next one wants it in the same order.
+                stored.stash.note_use(Kind::Artifact, key);
+            }
+            let recipe = if is_kept { RecipeWanted::Yes } else { RecipeWanted::No };
+            Learned { is_kept, was_lost, recipe, ..Learned::default() }
+        }
+        Record::Recipe | Record::Found { .. } | Record::Artifact(Err(_)) | Record::NoArtifact
+            if !device.wants_recipes() =>
+        {
+            Learned::default()
+        }
+        Record::Recipe => alone(stored, key),
+        Record::Found { may_be_left } => {
+            Learned { is_left: note_found(subject, stored, origin, may_be_left), ..alone(stored, key) }
+        }
+        Record::Artifact(Err(_)) => without_artifact(subject, stored, compile),
+        // Elsewhere the driver may have had it.
+        Record::NoArtifact => {
+            without_artifact(subject, stored, compile.filter(|_| device.records_recipes_alone()))
+        }
     }
 }
 
-/// Notes a use, and what a compile took of which there is no artifact.
-pub fn note_cost(device: &Device, stored: &Stored, key: &Key, cost: Duration) {
+/// Queues a record. What is not taken is counted.
+fn put(device: &Device, stored: &Stored, kind: Kind, key: &Key, record: Box<[u8]>) -> bool {
+    stored.put_own(device.counters(), kind, key, record)
+}
+
+/// Notes a use. A recipe is looked for once in a run, because a call that compiled nothing is short.
+fn alone(stored: &Stored, key: &Key) -> Learned {
+    let is_first = stored.stash.note_first_use(key);
+    let recipe = if is_first { RecipeWanted::IfMissing } else { RecipeWanted::No };
+    Learned { is_first, recipe, ..Learned::default() }
+}
+
+/// A pipeline that leaves no artifact: before the next run asks for it, it can be made in the background. `compile`:
+/// what the driver's compile took, if it was one.
+fn without_artifact(subject: &Subject<'_>, stored: &Stored, compile: Option<Duration>) -> Learned {
+    let &Subject { device, key, .. } = subject;
+    let Some(cost) = compile else { return alone(stored, key) };
     let mut known = Vec::new();
-    let wanted = if stored.stash.note_first_use(key) {
+    let is_first = stored.stash.note_first_use(key);
+    let wanted = if is_first {
         let known = stored.device.read(Kind::Cost, key, &mut known).then(|| payload::cost(&known)).flatten();
         known.is_none_or(|known| is_another_cost(known, cost))
     } else {
         // Another device of this process may have noted the use.
         !stored.device.contains(Kind::Cost, key)
     };
-    if wanted && !stored.device.put(Kind::Cost, key, Box::new(payload::cost_record(cost))) {
-        device.count(Count::Dropped);
+    if wanted {
+        put(device, stored, Kind::Cost, key, Box::new(payload::cost_record(cost)));
+    }
+    Learned { is_first, recipe: RecipeWanted::Yes, ..Learned::default() }
+}
+
+/// What was parked or in the stash was of use.
+fn note_use(subject: &Subject<'_>, stored: &Stored, origin: Origin, record: &Record) -> Learned {
+    let &Subject { device, key, .. } = subject;
+    let source = match origin {
+        Origin::Stash { source, .. } => {
+            note_served(device, stored, key, subject.program_cache.habit());
+            Some(source)
+        }
+        Origin::Parked { of: MadeOf::Artifact { source, .. }, .. } => Some(source),
+        _ => None,
+    };
+    let mut others_refused = 0;
+    if let Record::UseOfSibling { number, others_refused: refused } = *record {
+        stored.note_taken_sibling(key, number, refused > 0);
+        others_refused = refused;
+    }
+    let is_first = match source {
+        Some(Source::Own | Source::Base) => stored.stash.note_taken(&stored.device, key),
+        // What is recorded under this key later was taken by no driver yet.
+        Some(Source::Sibling) | None => stored.stash.note_first_use(key),
+    };
+    Learned { is_first, others_refused, ..Learned::default() }
+}
+
+/// Records that the driver refuses this key with an error, or that it creates the pipeline again. `before`: the stash
+/// already had the key as failed. A lack of memory and a lost device are not recorded, because they pass.
+fn note_failure(device: &Device, stored: &Stored, key: &Key, before: bool, result: vk::Result) {
+    let now = result.as_raw() < 0;
+    if before == now || passes(result) || result == vk::Result::PIPELINE_COMPILE_REQUIRED {
+        return;
+    }
+    if now && stored.device.contains(Kind::Artifact, key) {
+        return;
+    }
+    if put(device, stored, Kind::Failed, key, Box::new([u8::from(now)])) {
+        device.count_failure(now);
     }
 }
 
-/// The driver had this pipeline: workers may ask it for that, too.
-pub fn note_found(device: &Device, key: &Key, took: Duration, habit: Option<CacheHabit>) {
-    let Some(with) = found_with(device, habit) else { return };
-    let Some(stored) = device.stored().filter(|_| device.wants_recipes() && device.cache_control()) else {
-        return;
-    };
-    if found_before(stored, key) != Some(with) {
-        put_found(device, stored, key, took, with);
+/// Whether the driver has once taken an artifact under this name that is no longer there. Call it after a miss and
+/// before the new artifact is queued; it costs one look-up. While parts of the stash or bases are unread the answer is
+/// no.
+fn is_lost(stored: &Stored, name: &Key) -> bool {
+    let is_there = |kind| stored.device.contains(kind, name);
+    is_there(Kind::Verified) && !is_there(Kind::Artifact) && !stored.device.may_have_more()
+}
+
+/// The driver had this pipeline: workers may ask it for that, too. Whether they are to record it.
+fn note_found(subject: &Subject<'_>, stored: &Stored, origin: Origin, may_be_left: bool) -> bool {
+    let &Subject { device, key, program_cache, .. } = subject;
+    let Origin::Driver { took, .. } = origin else { return false };
+    if let Some(with) = found_with(device, program_cache.habit()).filter(|_| device.cache_control()) {
+        if found_before(stored, key) != Some(with) {
+            put_found(device, stored, key, took, with);
+        }
     }
+    may_be_left && driver_hits::leave_to_workers(device, key, took)
 }
 
 /// The stash had this pipeline. What an earlier run has left to the cache that it had loaded is no longer left to it if
 /// the program has none.
-pub fn note_served(device: &Device, key: &Key, habit: Option<CacheHabit>) {
+fn note_served(device: &Device, stored: &Stored, key: &Key, habit: Option<CacheHabit>) {
     let Some(with) = found_with(device, habit) else { return };
-    let Some(stored) = device.stored().filter(|stored| stored.device.has_any(Kind::Found)) else { return };
-    if with == FoundWith::LoadedCache || found_before(stored, key) != Some(FoundWith::LoadedCache) {
+    let is_loaded = |before| before == Some(FoundWith::LoadedCache);
+    if with == FoundWith::LoadedCache
+        || !stored.device.has_any(Kind::Found)
+        || !is_loaded(found_before(stored, key))
+    {
         return;
     }
     let mut record = Vec::new();
@@ -207,9 +253,7 @@ fn found_before(stored: &Stored, key: &Key) -> Option<FoundWith> {
 }
 
 fn put_found(device: &Device, stored: &Stored, key: &Key, took: Duration, with: FoundWith) {
-    if !stored.device.put(Kind::Found, key, payload::found_record(took, with)) {
-        device.count(Count::Dropped);
-    }
+    put(device, stored, Kind::Found, key, payload::found_record(took, with));
 }
 
 /// Whether a cost is worth a new record: it differs by more than a factor of 2, and by more than short calls differ
@@ -223,32 +267,38 @@ fn is_another_cost(known: Duration, now: Duration) -> bool {
 ///
 /// # Safety
 /// The request's create info is valid.
-pub unsafe fn record_recipe<I: CreateInfo>(request: &Request<'_, I>, stored: &Stored) {
+pub unsafe fn recipe<I: CreateInfo>(request: &Request<'_, I>, wanted: RecipeWanted) {
     let Request { call, pipeline } = request;
+    let Some(stored) = call.device.stored().filter(|stored| match wanted {
+        RecipeWanted::No => false,
+        RecipeWanted::IfMissing => !stored.portable.contains(Kind::Recipe, &pipeline.key),
+        RecipeWanted::Yes => true,
+    }) else {
+        return;
+    };
     // SAFETY: the stages of the request's valid create info are read for the modules that are inline in them.
     unsafe { record_inline_modules(request, stored) };
     if !stored.portable.has(Kind::Recipe, &pipeline.key, pipeline.recipe) {
-        record_named_objects(call.device, stored, &pipeline.parts);
+        record_named_objects(request, stored);
         stored.put(call.device.counters(), Kind::Recipe, &pipeline.key, pipeline.recipe);
     }
 }
 
 /// Layout and render pass, which the recipe names by digest.
-fn record_named_objects(device: &Device, stored: &Stored, parts: &Parts) {
-    let keep = |kind, objects: &Objects<EncodedObject>, digest: &Key| {
-        let found = objects.find(|object| object.as_ref().is_ok_and(|object| object.digest == *digest));
-        if let Some(Ok(object)) = found.as_deref().filter(|object| {
-            object.as_ref().is_ok_and(|object| !stored.portable.has(kind, digest, &object.bytes))
-        }) {
-            stored.put(device.counters(), kind, digest, &object.bytes);
+fn record_named_objects<I: CreateInfo>(request: &Request<'_, I>, stored: &Stored) {
+    let Request { call, pipeline } = request;
+    let keep = |kind, object: Option<Arc<EncodedObject>>, digest: Option<Key>| {
+        // The handle may be anything where the recipe names none.
+        if let (Some(Ok(object)), Some(digest)) = (object.as_deref(), digest) {
+            if object.digest == digest && !stored.portable.has(kind, &digest, &object.bytes) {
+                stored.put(call.device.counters(), kind, &digest, &object.bytes);
+            }
         }
     };
-    if let Some(layout) = &parts.layout {
-        keep(Kind::Layout, &device.objects.layouts, layout);
-    }
-    if let Some(render_pass) = &parts.render_pass {
-        keep(Kind::RenderPass, &device.objects.render_passes, render_pass);
-    }
+    let (layout, render_pass) = call.creation.info.layout_and_render_pass();
+    let objects = &call.device.objects;
+    keep(Kind::Layout, objects.layouts.get(layout), pipeline.parts.layout);
+    keep(Kind::RenderPass, objects.render_passes.get(render_pass), pipeline.parts.render_pass);
 }
 
 /// Code that was passed inside a stage and never made a module, and what this driver calls it: the recipe may

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use ash::vk::{self, Handle};
 
 use super::record::passes;
+use super::settle::{self, Counts};
 use crate::live::call::Call;
 use crate::state::described::Encoded;
 use crate::state::device::Device;
@@ -29,6 +30,15 @@ type Info<'a> = vk::ShaderCreateInfoEXT<'a>;
 
 /// The places of shaders in a call that belong together: one, or those that are linked, in the order of their stages.
 type Unit = Vec<usize>;
+
+/// The program's call.
+#[derive(Clone, Copy)]
+struct Making<'a> {
+    device: &'a Device,
+    /// Which drivers take this driver's binaries.
+    takes: &'a ShaderBinaries,
+    allocator: *const vk::AllocationCallbacks<'a>,
+}
 
 /// Shaders that the driver has to make, and that are recorded then.
 struct Missing<'a> {
@@ -108,6 +118,8 @@ pub unsafe fn create<'a>(
     let mut served = Served { device, allocator, handles: Vec::new() };
     let mut missing: Vec<Missing<'a>> = Vec::new();
     let mut is_served: Vec<bool> = given.iter().map(|_| false).collect();
+    let mut counts = Counts::new();
+    let making = Making { device, takes, allocator };
     let live = Call::begin(Instant::now(), Activity::Stash, vk::ShaderStageFlags::empty());
     for unit in units(given) {
         let shaders: Vec<&Info<'a>> = unit.iter().map(|&place| &given[place]).collect();
@@ -116,7 +128,7 @@ pub unsafe fn create<'a>(
             // They are counted with what else the driver gets unchanged, and not as pipelines.
             Err(refusal) => tracing::info!("a shader object bypasses the stash: {}", refusal.reason.name()),
             // SAFETY: the same create infos, and the program's allocator.
-            Ok(described) => match unsafe { offer(device, takes, &described, &shaders, allocator) } {
+            Ok(described) => match unsafe { offer(making, &described, &shaders, &mut counts) } {
                 Ok(handles) => {
                     unit.iter().for_each(|&place| is_served[place] = true);
                     served.handles.extend(unit.into_iter().zip(handles));
@@ -147,21 +159,23 @@ pub unsafe fn create<'a>(
         // SAFETY: the place of one of the `count` shaders.
         unsafe { *shaders.add(place) = shader };
     }
-    if result.as_raw() < 0 {
-        return (result, NewShaders { takes, units: Vec::new(), cost });
+    let mut units = Vec::new();
+    if result.as_raw() >= 0 {
+        // SAFETY: the driver, or the lines above, have written a handle or NULL to each of the `count` places.
+        let handles = unsafe { std::slice::from_raw_parts(shaders, given.len()) };
+        units = new_units(&left, missing, handles, &mut counts);
     }
-    // SAFETY: the driver, or the lines above, have written a handle or NULL to each of the `count` places.
-    let handles = unsafe { std::slice::from_raw_parts(shaders, given.len()) };
-    (result, NewShaders { takes, units: new_units(device, &left, missing, handles), cost })
+    settle::add(device, counts);
+    (result, NewShaders { takes, units, cost })
 }
 
 /// Those of the missing shaders that the driver has made, and counts all that it has made. It need not have made all:
 /// binaries of the program's own may be incompatible, which is no error.
 fn new_units<'a>(
-    device: &Device,
     left: &[usize],
     missing: Vec<Missing<'a>>,
     handles: &[vk::ShaderEXT],
+    counts: &mut Counts,
 ) -> Vec<(Vec<vk::ShaderEXT>, Described<'a>, Refusals)> {
     let (mut units, mut compiled) = (Vec::new(), 0);
     for Missing { unit, described, refusals } in missing {
@@ -172,8 +186,7 @@ fn new_units<'a>(
         }
     }
     let all = left.iter().filter(|&&place| !handles[place].is_null()).count() as u64;
-    device.counters().add(Count::ShadersCompiled, compiled);
-    device.counters().add(Count::ShadersPassedOn, all - compiled);
+    counts.extend([(Count::ShadersCompiled, compiled), (Count::ShadersPassedOn, all - compiled)]);
     units
 }
 
@@ -229,27 +242,25 @@ impl<'a> Described<'a> {
 /// # Safety
 /// The create infos are valid and those that were described, and `allocator` is the program's.
 unsafe fn offer(
-    device: &Device,
-    takes: &ShaderBinaries,
+    making: Making<'_>,
     described: &Described<'_>,
     infos: &[&Info<'_>],
-    allocator: *const vk::AllocationCallbacks<'_>,
+    counts: &mut Counts,
 ) -> Result<Vec<vk::ShaderEXT>, Refusals> {
+    let device = making.device;
     let Some(stored) = device.stored() else { return Err(None) };
     let (key, mut buffer, started) = (&described.key, Vec::new(), Instant::now());
     // Once for each key of a run.
     let saves = |record: &[u8]| {
         let cost = StoredShaders::parse(record).map_or(Duration::ZERO, |found| found.cost);
-        let saved = cost.saturating_sub(started.elapsed());
-        device.counters().add(Count::SavedNanos, saved.as_nanos() as u64);
+        (Count::SavedNanos, cost.saturating_sub(started.elapsed()).as_nanos() as u64)
     };
     if stored.device.read(Kind::Artifact, key, &mut buffer) {
         // SAFETY: the arguments of this function.
-        match unsafe { offer_record(device, stored, takes, key, &buffer, infos, allocator) } {
+        match unsafe { offer_record(making, stored, key, &buffer, infos, counts) } {
             Ok(made) => {
-                if stored.stash.note_taken(&stored.device, key) {
-                    saves(&buffer);
-                }
+                let is_first = stored.stash.note_taken(&stored.device, key);
+                counts.extend(is_first.then(|| saves(&buffer)));
                 return Ok(made);
             }
             Err(Some(0)) => {}
@@ -260,11 +271,10 @@ unsafe fn offer(
     while let Some(number) = stored.read_version(key, from, &mut buffer) {
         from = number + 1;
         // SAFETY: the arguments of this function.
-        if let Ok(made) = unsafe { offer_record(device, stored, takes, key, &buffer, infos, allocator) } {
-            device.counters().add(Count::ShadersOtherVersion, made.len() as u64);
-            if stored.stash.note_first_use(key) {
-                saves(&buffer);
-            }
+        if let Ok(made) = unsafe { offer_record(making, stored, key, &buffer, infos, counts) } {
+            counts.push((Count::ShadersOtherVersion, made.len() as u64));
+            let is_first = stored.stash.note_first_use(key);
+            counts.extend(is_first.then(|| saves(&buffer)));
             // The other part may be deleted before the next run.
             stored.device.put(Kind::Artifact, key, buffer.into_boxed_slice());
             return Ok(made);
@@ -278,14 +288,14 @@ unsafe fn offer(
 /// # Safety
 /// As [`offer`].
 unsafe fn offer_record(
-    device: &Device,
+    making: Making<'_>,
     stored: &Stored,
-    takes: &ShaderBinaries,
     key: &Key,
     record: &[u8],
     infos: &[&Info<'_>],
-    allocator: *const vk::AllocationCallbacks<'_>,
+    counts: &mut Counts,
 ) -> Result<Vec<vk::ShaderEXT>, Refusals> {
+    let Making { device, takes, allocator } = making;
     let Some(create) = device.table.create_shaders else { return Err(None) };
     let is_whole = |found: &StoredShaders<'_>| {
         found.binaries.len() == infos.len() && found.binaries.iter().all(|binary| !binary.is_empty())
@@ -303,11 +313,11 @@ unsafe fn offer_record(
     match admission {
         Admission::Granted(_) => {}
         Admission::NotYet => {
-            device.count(Count::NotReady);
+            counts.push((Count::NotReady, 1));
             return Err(None);
         }
         Admission::Quarantined => {
-            device.count(Count::Quarantined);
+            counts.push((Count::Quarantined, 1));
             return Err(None);
         }
     }
@@ -329,7 +339,7 @@ unsafe fn offer_record(
     };
     drop(admission);
     if result == vk::Result::SUCCESS && made.iter().all(|shader| !shader.is_null()) {
-        device.counters().add(Count::ShadersServed, made.len() as u64);
+        counts.push((Count::ShadersServed, made.len() as u64));
         device.shader_code.keep(&made, binaries);
         return Ok(made);
     }
@@ -339,7 +349,7 @@ unsafe fn offer_record(
         return Err(None);
     }
     // Another error counts as a refusal. The driver gets the program's own call now, whose error is the program's.
-    device.counters().add(Count::ShadersNotTaken, infos.len() as u64);
+    counts.push((Count::ShadersNotTaken, infos.len() as u64));
     Err(Some(refusals + 1))
 }
 
@@ -357,8 +367,7 @@ pub unsafe fn record(device: &Device, made: NewShaders<'_>) {
         let binaries: Vec<&[u8]> = binaries.iter().map(Binary::bytes).collect();
         let cost = made.cost * shaders.len() as u32;
         let Some(payload) = payload::shaders_payload(cost, refusals, made.takes, &binaries) else { continue };
-        if !stored.device.put(Kind::Artifact, &described.key, payload.into_boxed_slice()) {
-            device.count(Count::Dropped);
+        if !stored.put_own(device.counters(), Kind::Artifact, &described.key, payload.into_boxed_slice()) {
             continue;
         }
         for (code, identity) in &described.codes {
@@ -375,7 +384,7 @@ pub unsafe fn record(device: &Device, made: NewShaders<'_>) {
             stored.put(device.counters(), Kind::Recipe, &described.key, &described.recipe);
         }
         stored.stash.note_use(Kind::Artifact, &described.key);
-        device.counters().add(Count::ShadersRecorded, shaders.len() as u64);
+        settle::add(device, Counts::from_slice(&[(Count::ShadersRecorded, shaders.len() as u64)]));
     }
 }
 

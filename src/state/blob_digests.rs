@@ -7,26 +7,38 @@ use sha2::{Digest as _, Sha256};
 
 use vkstash_store::base::sync::{Mutex, MutexGuard};
 
-/// The first half of the SHA-256 of each of them: a wrong "hit" would be a lie to the program.
+/// The first half of the SHA-256 of a blob: a wrong "hit" would be a lie to the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct BlobDigest([u8; 16]);
+
+impl BlobDigest {
+    /// Of a blob.
+    pub fn of(blob: &[u8]) -> BlobDigest {
+        let digest: [u8; 32] = Sha256::digest(blob).into();
+        let mut half = [0; 16];
+        half.copy_from_slice(&digest[..16]);
+        BlobDigest(half)
+    }
+}
+
+/// Those that are pending for one cache.
 #[derive(Default)]
-pub struct BlobDigests(Mutex<FxHashSet<[u8; 16]>>);
+pub struct BlobDigests(Mutex<FxHashSet<BlobDigest>>);
 
 impl BlobDigests {
     /// This one is pending for the cache. Says whether it was already.
-    pub fn note(&self, blob: &[u8]) -> bool {
-        let digest: [u8; 32] = Sha256::digest(blob).into();
-        let (half, _) = digest.split_at(16);
-        half.try_into().is_ok_and(|half| !self.entries().insert(half))
+    pub fn note(&self, digest: BlobDigest) -> bool {
+        !self.entries().insert(digest)
     }
 
     /// Takes over what is pending for another cache.
     pub fn merge_from(&self, source: &BlobDigests) {
         // One lock at a time: two threads may merge two caches into each other.
-        let theirs: Vec<[u8; 16]> = source.entries().iter().copied().collect();
+        let theirs: Vec<BlobDigest> = source.entries().iter().copied().collect();
         self.entries().extend(theirs);
     }
 
-    fn entries(&self) -> MutexGuard<'_, FxHashSet<[u8; 16]>> {
+    fn entries(&self) -> MutexGuard<'_, FxHashSet<BlobDigest>> {
         self.0.lock()
     }
 }
@@ -38,8 +50,9 @@ mod tests {
     #[test]
     fn what_is_equal_is_pending_once_and_merges() {
         let (one, other) = (BlobDigests::default(), BlobDigests::default());
-        assert!(!one.note(b"first") && one.note(b"first") && !one.note(b"second"));
+        let [first, second, third] = [b"first" as &[u8], b"second", b"third"].map(BlobDigest::of);
+        assert!(!one.note(first) && one.note(first) && !one.note(second));
         other.merge_from(&one);
-        assert!(other.note(b"first") && other.note(b"second") && !other.note(b"third"));
+        assert!(other.note(first) && other.note(second) && !other.note(third));
     }
 }

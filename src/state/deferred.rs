@@ -11,8 +11,8 @@ use std::time::Instant;
 
 use ash::vk::{self, Handle};
 
-use super::cache_state::InCall;
 use super::described::LibraryObject;
+use super::program_cache::ProgramCache;
 use vkstash_model::shader_set::ShaderSet;
 use vkstash_store::base::sync::{Mutex, MutexGuard};
 use vkstash_store::format::record::Key;
@@ -24,8 +24,6 @@ pub struct Element {
     pub key: Option<(Key, ShaderSet)>,
     /// What the pipeline is remembered as, where it will be a library.
     pub library: Option<LibraryObject>,
-    /// The pipeline was counted as bypassed.
-    pub bypassed: bool,
     /// The stash knows that the driver has answered it with an error.
     pub failed_before: bool,
     /// The driver has made it.
@@ -44,9 +42,9 @@ pub struct DeferredCall {
     /// The pipelines.
     pub elements: Vec<Element>,
     /// The cache that the program passed.
-    pub program_cache: Option<InCall>,
-    /// The program passed VK_NULL_HANDLE instead.
-    pub passes_null: bool,
+    pub program_cache: ProgramCache,
+    /// The driver is only watched.
+    pub is_watched: bool,
     /// Where the driver writes the handles; the program keeps it valid until it is told that the operation is
     /// complete.
     pub pipelines: *mut vk::Pipeline,

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use ash::vk;
 use rustc_hash::FxBuildHasher;
 
-use super::cache_data_probe::CacheDataProbe;
-use super::cache_state::CacheState;
+use super::background_work::Listeners;
+use super::caches::CachesOfDevice;
 use super::deferred::Operations;
 use super::described::{
     ConversionObject, EncodedObject, LibraryObject, Module, SamplerObject, SetLayoutObject,
@@ -18,12 +18,10 @@ use super::device_stats::DeviceStats;
 use super::dispatch::DeviceTable;
 use super::driver_hits::DriverHits;
 use super::estimates::Estimates;
-use super::first_command::FirstCommand;
 use super::frames::Frames;
 use super::instance::{Instance, PhysicalDevice};
 use super::objects::Objects;
 use super::parked::Parked;
-use super::pending::{DriverContents, NullCache, PendingKeys};
 use super::pipeline_class::PipelineClass;
 use super::policy::{self, CacheHabit, Policy};
 use super::private_cache::CacheCommands;
@@ -86,8 +84,8 @@ pub struct Device {
     pub width: Width,
     /// What asking the sources of pipelines has brought lately, from the first request on.
     estimates: OnceLock<Estimates>,
-    /// What begins with the program's first command.
-    pub first_command: FirstCommand,
+    /// Its background work.
+    pub background: Arc<Listeners>,
     /// What the program presents.
     pub frames: Frames,
     /// Pipelines that background work has finished.
@@ -134,32 +132,6 @@ pub struct ObjectsOfDevice {
     pub libraries: Objects<LibraryObject>,
 }
 
-/// The program's pipeline caches, and what is known of them and kept beside them.
-pub struct CachesOfDevice {
-    /// Caches that the program has created.
-    pub of_program: Objects<CacheState>,
-    /// What is known of calls that pass VK_NULL_HANDLE as the cache.
-    pub null: NullCache,
-    /// Whether the data of the driver's caches holds pipelines.
-    pub probe: CacheDataProbe,
-    /// The commands that make, read and destroy caches.
-    pub commands: CacheCommands,
-    /// What the driver's caches have depends on when they are read (contract 4.7).
-    pub incremental: bool,
-}
-
-impl CachesOfDevice {
-    fn new(commands: CacheCommands, incremental: bool) -> CachesOfDevice {
-        CachesOfDevice {
-            of_program: Objects::default(),
-            null: NullCache { pending: PendingKeys::default(), driver_contents: DriverContents::new(false) },
-            probe: CacheDataProbe::default(),
-            commands,
-            incremental,
-        }
-    }
-}
-
 /// What vkCreateDevice decided about a new device.
 #[derive(Clone)]
 pub struct Decided {
@@ -203,6 +175,7 @@ impl Device {
         policy.artifacts &= !incremental;
         let stats = DeviceStats { identity, part: OnceLock::new(), counters: Counters::default() };
         let stats = Arc::new(stats);
+        let background = Arc::new(Listeners::default());
         let commands = CacheCommands::new(handle, &table, properties, decided.cache_control);
         Device {
             handle,
@@ -216,10 +189,10 @@ impl Device {
             failures: OnceLock::new(),
             width: Width::new(instance.config.served_width.or(policy.served_width)),
             estimates: OnceLock::new(),
-            first_command: FirstCommand::default(),
+            background: background.clone(),
             frames: Frames::default(),
-            parked: Parked::default(),
-            driver_hits: DriverHits::default(),
+            parked: Parked::new(background.clone()),
+            driver_hits: DriverHits::new(background),
             pairs: OnceLock::new(),
             stats,
             instance,
@@ -242,12 +215,6 @@ impl Device {
         let device =
             Device::new(self.handle, self.next, self.table, instance, physical, self.decided.clone());
         Device { parents: Some(self.clone()), ..device }
-    }
-
-    /// The program creates a shader module or a pipeline.
-    pub fn note_creation(&self) {
-        self.first_command.note();
-        self.parked.note_creation();
     }
 
     /// Whether this process created it, or has adopted it from its parent.

@@ -4,12 +4,13 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rustc_hash::FxHashSet;
 
-use vkstash_store::base::once::OnceLock;
+use super::background_work::Listeners;
 use vkstash_store::base::sync::Mutex;
 use vkstash_store::format::record::Key;
 
@@ -25,13 +26,11 @@ pub struct DriverHit {
     pub took: Duration,
 }
 
-/// Is told what those that wait have taken in all when there is one more.
-pub type OnNoted = Box<dyn Fn(Duration) + Send + Sync>;
-
 /// The pipelines of one device that the driver had.
 #[derive(Default)]
 pub struct DriverHits {
-    on_noted: OnceLock<OnNoted>,
+    background: Arc<Listeners>,
+    recorded: AtomicBool,
     /// No pipeline is noted any more.
     closed: AtomicBool,
     keys: Mutex<Keys>,
@@ -47,15 +46,19 @@ struct Keys {
 }
 
 impl DriverHits {
+    /// None yet.
+    pub fn new(background: Arc<Listeners>) -> DriverHits {
+        DriverHits { background, ..DriverHits::default() }
+    }
+
     /// Background work records what is noted from now on.
-    pub fn record_with(&self, on_noted: OnNoted) {
-        // A device has one.
-        let _ = self.on_noted.set(on_noted);
+    pub fn record(&self) {
+        self.recorded.store(true, Ordering::Relaxed);
     }
 
     /// Whether background work records what is noted.
     pub fn are_recorded(&self) -> bool {
-        self.on_noted.get().is_some() && !self.closed.load(Ordering::Relaxed)
+        self.recorded.load(Ordering::Relaxed) && !self.closed.load(Ordering::Relaxed)
     }
 
     /// Notes a key once in a run. False: it was noted before, or there is no room.
@@ -69,9 +72,7 @@ impl DriverHits {
             keys.took += hit.took;
             keys.took
         };
-        if let Some(on_noted) = self.on_noted.get() {
-            on_noted(took);
-        }
+        self.background.tell(|work| work.driver_had(took));
         true
     }
 
@@ -108,9 +109,18 @@ impl DriverHits {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
+    use super::super::background_work::BackgroundWork;
     use super::*;
+
+    /// Hears what the calls for those that wait have taken.
+    #[derive(Default)]
+    struct Heard(Mutex<Duration>);
+
+    impl BackgroundWork for Heard {
+        fn driver_had(&self, took: Duration) {
+            *self.0.lock() = took;
+        }
+    }
 
     fn hit(number: u32) -> DriverHit {
         let mut key = [0; 32];
@@ -120,14 +130,14 @@ mod tests {
 
     #[test]
     fn a_key_is_noted_once_in_a_run_and_the_number_of_keys_is_limited() {
-        let (hits, told) = (DriverHits::default(), Arc::new(Mutex::new(Duration::ZERO)));
-        let heard = told.clone();
-        hits.record_with(Box::new(move |took| *heard.lock() = took));
+        let (listeners, heard) = (Arc::new(Listeners::default()), Arc::new(Heard::default()));
+        listeners.add(heard.clone());
+        let hits = DriverHits::new(listeners);
         assert!(hits.note(hit(0)) && !hits.note(hit(0)) && hits.note(hit(1)));
-        assert_eq!(*told.lock(), Duration::from_millis(2));
+        assert_eq!(*heard.0.lock(), Duration::from_millis(2));
         let first = hits.take().unwrap();
         assert_eq!(first, hit(0));
-        assert!(hits.note(hit(MOST as u32 * 4)) && *told.lock() == Duration::from_millis(2));
+        assert!(hits.note(hit(MOST as u32 * 4)) && *heard.0.lock() == Duration::from_millis(2));
         hits.put_back(first);
         assert_eq!(
             (hits.take(), hits.take(), hits.take()),

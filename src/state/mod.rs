@@ -4,10 +4,11 @@
 //! - [`dispatch`] the next layer's commands
 //! - [`instance`] live instances, [`live_devices`] live devices, found by dispatch key; [`device`] one of them
 //! - [`identifiers`] the identities of a device's modules; [`known_objects`] what capture is told of its objects
-//! - [`first_command`] what begins with the first command on a device; [`frames`] what the program presents
+//! - [`background_work`] what a device tells its background work; [`frames`] what the program presents
 //! - [`parked`] pipelines that were finished before the program asks for them; [`plan`] which ones, in which order
 //! - [`objects`] live objects by handle; [`described`] modules, layouts, render passes and samplers, described when
 //!   they were created
+//! - [`caches`] the pipeline caches of a device; [`program_cache`] the one that a call passes
 //! - [`cache_state`] what is known of each pipeline cache of the program; [`cache_answer`] what was made beside one
 //! - [`pending`] what was made beside them, or beside VK_NULL_HANDLE; [`blob_digests`] tells which of it is equal
 //! - [`estimates`] what asking the sources of pipelines has brought; [`driver_hits`] pipelines that the driver had,
@@ -24,10 +25,12 @@
 //! - [`stored`] the parts of the stash that a device works with
 //! - [`process`] the stash that the devices of a process share; [`run_report`] the report of its run
 
+pub mod background_work;
 pub mod blob_digests;
 pub mod cache_answer;
 pub mod cache_data_probe;
 pub mod cache_state;
+pub mod caches;
 pub mod companion;
 pub mod deferred;
 pub mod described;
@@ -39,7 +42,6 @@ pub mod dispatch;
 pub mod driver_hits;
 pub mod estimates;
 pub mod excluded;
-pub mod first_command;
 pub mod frames;
 mod identifiers;
 pub mod instance;
@@ -52,6 +54,7 @@ pub mod plan;
 pub mod policy;
 pub mod private_cache;
 pub mod process;
+pub mod program_cache;
 mod run_report;
 pub mod shader_code;
 pub mod sized_data;

@@ -96,13 +96,6 @@ impl<T: Send + Sync + 'static> Objects<T> {
         live.pin().values().filter_map(|entry| entry.object.downcast_ref()).for_each(&mut reader);
     }
 
-    /// Some live object that fits; looks at all of them.
-    pub fn find(&self, fits: impl Fn(&T) -> bool) -> Option<Arc<T>> {
-        let live = self.live.get()?.pin();
-        let found = live.values().find(|entry| entry.object.downcast_ref().is_some_and(&fits))?;
-        found.object.clone().downcast().ok()
-    }
-
     /// A reference to a live object.
     pub fn get(&self, handle: impl Handle) -> Option<Arc<T>> {
         if tls_destroyed() {
@@ -140,7 +133,7 @@ mod tests {
         let objects: Objects<u64> = Objects::default();
         let handle = vk::ShaderModule::from_raw(7);
         assert_eq!(objects.read(handle, |number| *number), None);
-        assert!(objects.get(handle).is_none() && objects.find(|_| true).is_none());
+        assert!(objects.get(handle).is_none());
         objects.remove(handle);
         assert_eq!(watched::held(), before);
         objects.insert(handle, 1);

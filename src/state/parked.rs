@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use ash::vk;
 use rustc_hash::FxBuildHasher;
 
+use super::background_work::Listeners;
 use super::plan::{Plan, PlanState};
 use super::stored::Source;
 use crate::stats::Counters;
@@ -75,11 +76,6 @@ impl MadeOf {
     }
 }
 
-/// Has a worker make more.
-pub type Refill = Box<dyn Fn() + Send + Sync>;
-/// Has workers begin.
-pub type Begin = Box<dyn Fn() + Send + Sync>;
-
 /// The pipelines that wait.
 #[derive(Default)]
 pub struct Parked {
@@ -99,14 +95,10 @@ pub struct Parked {
     gives_way: AtomicBool,
     /// The plan is newer than those who make more of it know.
     replanned: AtomicBool,
-    /// Has more of the plan made.
-    refill: OnceLock<Refill>,
+    /// Makes more of the plan.
+    background: Arc<Listeners>,
     /// A worker makes more of the plan while there is room.
     refilling: AtomicBool,
-    /// Has workers begin once the program creates something that they may help with.
-    begin: OnceLock<Begin>,
-    /// The program has created a shader module or a pipeline.
-    has_created: AtomicBool,
     /// No pipeline is parked any more.
     closed: AtomicBool,
 }
@@ -160,6 +152,11 @@ enum Progress {
 }
 
 impl Parked {
+    /// Nothing waits. `background` makes what the plan has.
+    pub fn new(background: Arc<Listeners>) -> Parked {
+        Parked { background, ..Parked::default() }
+    }
+
     /// Whether requests have to be looked up before the driver is asked: something waits, or is made next.
     pub fn is_in_use(&self) -> bool {
         !self.is_empty() || self.plan().is_some_and(Plan::has_more)
@@ -194,12 +191,6 @@ impl Parked {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// Sets the callback that makes more of the plan once the program has taken half of what waited.
-    pub fn refill_with(&self, refill: Refill) {
-        // A device has one.
-        let _ = self.refill.set(refill);
-    }
-
     /// What is made from now on, less what was asked for on this device. `is_whole`: nothing of the stash was put off.
     pub fn follow(&self, plan: Plan, is_whole: bool, counters: &Counters) {
         let mut asked = self.asked.lock();
@@ -207,7 +198,7 @@ impl Parked {
         for key in asked.iter() {
             let met = plan.note_request(key);
             if is_first {
-                self.count_unready(met, !is_whole, counters);
+                counters.count(self.why_unready(met, !is_whole));
             }
         }
         let place = if is_whole { &self.whole_plan } else { &self.plan };
@@ -263,9 +254,9 @@ impl Parked {
         }
     }
 
-    /// Counts why nothing was ready for a request.
-    fn count_unready(&self, met: PlanState, is_expected: bool, counters: &Counters) {
-        counters.count(match met {
+    /// What counts a request for which nothing was ready, by the reason.
+    fn why_unready(&self, met: PlanState, is_expected: bool) -> Count {
+        match met {
             PlanState::Unknown if !is_expected => Count::NotPlanned,
             PlanState::OfOthers => Count::NotPlanned,
             PlanState::Unknown | PlanState::NotMade if self.gives_way.load(Ordering::Relaxed) => {
@@ -275,32 +266,12 @@ impl Parked {
             PlanState::PassedOver => Count::NotKept,
             PlanState::Released => Count::ReleasedBefore,
             PlanState::Repeated => Count::AskedAgain,
-        });
+        }
     }
 
     /// Whether there is another plan than when this was asked last.
     pub fn was_replanned(&self) -> bool {
         self.replanned.swap(false, Ordering::SeqCst)
-    }
-
-    /// Workers begin once the program creates its first shader module or pipeline on this device.
-    pub fn begin_at_first_creation(&self, begin: Begin) {
-        // A device begins once, and before the program has it.
-        let _ = self.begin.set(begin);
-    }
-
-    /// The program creates a shader module or a pipeline.
-    pub fn note_creation(&self) {
-        if !self.has_created.load(Ordering::Relaxed) && !self.has_created.swap(true, Ordering::AcqRel) {
-            if let Some(begin) = self.begin.get() {
-                begin();
-            }
-        }
-    }
-
-    /// Whether the program has created neither a shader module nor a pipeline.
-    pub fn has_no_creation(&self) -> bool {
-        !self.has_created.load(Ordering::Relaxed)
     }
 
     /// The plan, once there is one.
@@ -325,38 +296,32 @@ impl Parked {
         has_half && !self.closed.load(Ordering::Relaxed) && self.plan().is_some_and(Plan::is_due)
     }
 
-    /// The program asks for this pipeline while nothing waits, or could not take what does.
-    pub fn note_request(&self, key: &Key, counters: &Counters) {
-        if let Some(met) = self.meet(key, counters) {
-            self.count_unready(met, self.outlook() == Outlook::PlanExpected, counters);
-        }
+    /// The program asks for this pipeline while nothing waits. What counts the reason that nothing is ready, where some
+    /// are made ahead and the reason is known.
+    pub fn note_request(&self, key: &Key) -> Option<Count> {
+        let met = self.meet(key);
+        met.map(|met| self.why_unready(met, self.outlook() == Outlook::PlanExpected))
     }
 
-    /// The program asks for a pipeline that nothing can be ready for, because it passes an allocator.
-    pub fn note_request_with_allocator(&self, counters: &Counters) {
-        if self.outlook() != Outlook::NoWork {
-            counters.count(Count::OwnAllocator);
-        }
+    /// The same for a pipeline that nothing can be ready for, because the program passes an allocator.
+    pub fn note_request_with_allocator(&self) -> Option<Count> {
+        (self.outlook() != Outlook::NoWork).then_some(Count::OwnAllocator)
     }
 
     /// A request. Wakes a worker once in many requests, and only if the program goes on with the plan: for one that
-    /// asks for the same few pipelines again, workers would make and destroy the rest for ever. None: there is no plan.
-    fn meet(&self, key: &Key, counters: &Counters) -> Option<PlanState> {
+    /// asks for the same few pipelines again, workers would make and destroy the rest for ever. None: there may be a
+    /// plan later, which meets the request then, or no work at all.
+    fn meet(&self, key: &Key) -> Option<PlanState> {
         let outlook = self.outlook();
         if outlook == Outlook::PlanExpected && self.note_for_later(key) {
             return None;
         }
         let Some(plan) = self.plan() else {
-            if outlook == Outlook::Settled {
-                counters.count(Count::NotPlanned);
-            }
-            return None;
+            return (outlook == Outlook::Settled).then_some(PlanState::OfOthers);
         };
         let met = plan.note_request(key);
         if met.is_new() && !self.refilling.load(Ordering::Relaxed) && self.is_due() && self.resume() {
-            if let Some(refill) = self.refill.get() {
-                refill();
-            }
+            self.background.tell(|work| work.has_room());
         }
         Some(met)
     }
@@ -378,17 +343,15 @@ impl Parked {
     }
 
     /// Takes the pipeline out, and waits for it if a worker is making it and that is likely to end sooner than making
-    /// it again. None: there is none for such a call.
-    pub fn take(&self, key: &Key, has_cache: bool, counters: &Counters) -> Option<Finished> {
-        let met = self.meet(key, counters);
+    /// it again. Otherwise what counts the reason that there is none for such a call.
+    pub fn take(&self, key: &Key, has_cache: bool) -> Result<Finished, Option<Count>> {
+        let met = self.meet(key);
         let entry = if self.is_empty() { None } else { self.remove(key, has_cache) };
         let is_in_the_making = entry.is_some();
-        let taken = entry.and_then(|entry| self.wait(&entry));
-        if let (Some(met), None) = (met, taken) {
-            let met = if is_in_the_making { PlanState::NotMade } else { met };
-            self.count_unready(met, self.outlook() == Outlook::PlanExpected, counters);
-        }
-        taken
+        entry.and_then(|entry| self.wait(&entry)).ok_or_else(|| {
+            let met = if is_in_the_making { met.map(|_| PlanState::NotMade) } else { met };
+            met.map(|met| self.why_unready(met, self.outlook() == Outlook::PlanExpected))
+        })
     }
 
     /// Waits for what a worker makes.
@@ -514,6 +477,7 @@ mod tests {
 
     use ash::vk::Handle;
 
+    use super::super::background_work::BackgroundWork;
     use super::*;
     use crate::watched;
 
@@ -534,9 +498,10 @@ mod tests {
 
     #[test]
     fn a_program_for_which_nothing_is_made_pays_for_no_map() {
+        let listeners = Arc::default();
         let before = watched::held();
-        let parked = Parked::default();
-        assert!(parked.take(&[1; 32], false, &NOBODY).is_none() && parked.give_up().is_empty());
+        let parked = Parked::new(listeners);
+        assert!(parked.take(&[1; 32], false).ok().is_none() && parked.give_up().is_empty());
         assert!(parked.close().is_empty());
         assert_eq!(watched::held(), before);
     }
@@ -544,13 +509,12 @@ mod tests {
     #[test]
     fn a_pipeline_is_handed_over_once() {
         let parked = Parked::default();
-        assert!(parked.is_empty() && parked.take(&[1; 32], false, &NOBODY).is_none());
+        assert!(parked.is_empty() && parked.take(&[1; 32], false).ok().is_none());
         assert_eq!(park(&parked, 1), None);
         assert!(parked.begin(&[1; 32], For::AnyCall, USUAL).is_none(), "it waits already");
         assert_eq!((parked.count(), parked.bytes()), (1, 10));
         let all: Vec<_> = thread::scope(|scope| {
-            let threads: Vec<_> =
-                (0..4).map(|_| scope.spawn(|| parked.take(&[1; 32], false, &NOBODY))).collect();
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(|| parked.take(&[1; 32], false).ok())).collect();
             threads.into_iter().filter_map(|thread| thread.join().unwrap()).collect()
         });
         assert_eq!(all.iter().map(|one| one.pipeline.as_raw()).collect::<Vec<_>>(), [1]);
@@ -562,7 +526,7 @@ mod tests {
         let parked = Parked::default();
         thread::scope(|scope| {
             let making = parked.begin(&[1; 32], For::AnyCall, USUAL).unwrap();
-            let waits = scope.spawn(|| parked.take(&[1; 32], false, &NOBODY));
+            let waits = scope.spawn(|| parked.take(&[1; 32], false).ok());
             while !parked.is_empty() {
                 thread::yield_now();
             }
@@ -577,7 +541,7 @@ mod tests {
         let parked = Parked::default();
         thread::scope(|scope| {
             let making = parked.begin(&[1; 32], For::AnyCall, USUAL).unwrap();
-            let waits = scope.spawn(|| parked.take(&[1; 32], false, &NOBODY));
+            let waits = scope.spawn(|| parked.take(&[1; 32], false).ok());
             while !parked.is_empty() {
                 thread::yield_now();
             }
@@ -585,13 +549,13 @@ mod tests {
             assert_eq!(waits.join().unwrap(), None);
         });
         let late = parked.begin(&[2; 32], For::AnyCall, Duration::ZERO).unwrap();
-        assert_eq!(parked.take(&[2; 32], false, &NOBODY), None);
+        assert_eq!(parked.take(&[2; 32], false).ok(), None);
         // Meanwhile another worker makes it again, and keeps its entry.
         let again = parked.begin(&[2; 32], For::AnyCall, USUAL).unwrap();
         let back = late.finish(finished(2));
         assert_eq!(back.map(|one| one.pipeline.as_raw()), Some(2), "nobody waits for it any more");
         assert_eq!(again.finish(finished(3)), None);
-        assert_eq!(parked.take(&[2; 32], false, &NOBODY).map(|one| one.pipeline.as_raw()), Some(3));
+        assert_eq!(parked.take(&[2; 32], false).ok().map(|one| one.pipeline.as_raw()), Some(3));
         assert!(parked.is_empty());
     }
 
@@ -610,7 +574,7 @@ mod tests {
             );
         }
         assert!(parked.begin(&key(MOST), For::AnyCall, USUAL).is_none());
-        let taken = parked.take(&key(0), false, &NOBODY).unwrap();
+        let taken = parked.take(&key(0), false).ok().unwrap();
         let making = parked.begin(&key(1000), For::AnyCall, USUAL);
         assert!(making.is_none(), "it waits already");
         let making = parked.begin(&key(0), For::AnyCall, USUAL).unwrap();
@@ -620,7 +584,7 @@ mod tests {
         assert_eq!(parked.close().len(), 1);
         assert_eq!(making.finish(finished(1)).map(|one| one.pipeline.as_raw()), Some(1));
         assert!(parked.begin(&key(2), For::AnyCall, USUAL).is_none(), "closed");
-        assert!(parked.take(&key(0), false, &NOBODY).is_none(), "taken");
+        assert!(parked.take(&key(0), false).is_err(), "taken");
         assert_eq!(parked.bytes(), 0);
     }
 
@@ -634,20 +598,20 @@ mod tests {
         };
         let plan = |count: u8| Plan::new((0..count).map(|key| [key; 32]).collect(), count.into());
         parked.expect_plan();
-        parked.note_request(&[2; 32], &NOBODY);
+        parked.note_request(&[2; 32]);
         parked.follow(plan(4), false, &NOBODY);
         // The first plan has no key 6.
-        [3, 6].iter().for_each(|&key| parked.note_request(&[key; 32], &NOBODY));
+        [3, 6].iter().for_each(|&key| _ = parked.note_request(&[key; 32]));
         assert_eq!(next(&parked), [0, 1]);
         parked.follow(plan(8), true, &NOBODY);
         assert_eq!(next(&parked), [7, 0, 1, 4, 5], "and the work goes on behind it");
-        parked.note_request(&[0; 32], &NOBODY);
+        parked.note_request(&[0; 32]);
         assert!(parked.asked.lock().is_empty(), "nothing more is expected");
         let never = Parked::default();
-        never.note_request(&[0; 32], &NOBODY);
+        never.note_request(&[0; 32]);
         assert!(never.asked.lock().is_empty());
         never.expect_plan();
-        never.note_request(&[0; 32], &NOBODY);
+        never.note_request(&[0; 32]);
         never.expect_no_plan(&NOBODY);
         assert!(never.asked.lock().is_empty());
     }
@@ -656,7 +620,8 @@ mod tests {
     fn why_nothing_was_ready_is_counted_once_a_request() {
         let reasons = |parked: &Parked, requests: &[u8]| {
             let counters = Counters::default();
-            requests.iter().for_each(|key| _ = parked.take(&[*key; 32], false, &counters));
+            let unready = requests.iter().filter_map(|key| parked.take(&[*key; 32], false).err().flatten());
+            unready.for_each(|why| counters.count(why));
             counters.values().into_iter().collect::<Vec<_>>()
         };
         let is = |name: &str, count: u64| (name.to_owned(), count);
@@ -685,8 +650,7 @@ mod tests {
         drop(late);
         assert_eq!(parked.give_up().len(), 1);
         assert_eq!(reasons(&parked, &[5]), [is("released_before", 1)]);
-        parked.note_request_with_allocator(&counters);
-        assert_eq!(counters.get(Count::OwnAllocator), 1);
+        assert_eq!(parked.note_request_with_allocator(), Some(Count::OwnAllocator));
 
         let first_run = Parked::default();
         first_run.expect_plan();
@@ -707,7 +671,7 @@ mod tests {
             made += 1;
         }
         assert_eq!(u64::from(made), MOST_BYTES / COMPILED_BYTES);
-        assert!(parked.take(&[0; 32], false, &NOBODY).is_some() && parked.has_room());
+        assert!(parked.take(&[0; 32], false).ok().is_some() && parked.has_room());
     }
 
     #[test]
@@ -724,20 +688,32 @@ mod tests {
         assert!(parked.has_room());
         park(3, Some(1));
         assert!(!parked.has_room());
-        assert!(parked.take(&[2; 32], false, &NOBODY).is_some() && parked.has_room());
+        assert!(parked.take(&[2; 32], false).ok().is_some() && parked.has_room());
+    }
+
+    /// Counts how often it is told that there is room.
+    #[derive(Default)]
+    struct Refills(AtomicUsize);
+
+    impl BackgroundWork for Refills {
+        fn has_room(&self) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn refilled() -> (Parked, Arc<Refills>) {
+        let (listeners, refills) = (Arc::new(Listeners::default()), Arc::new(Refills::default()));
+        listeners.add(refills.clone());
+        (Parked::new(listeners), refills)
     }
 
     #[test]
     fn workers_make_more_once_there_is_half_the_room_and_the_program_goes_on() {
-        let parked = Parked::default();
-        let refills = Arc::new(AtomicUsize::new(0));
-        let counting = refills.clone();
-        let refill = move || _ = counting.fetch_add(1, Ordering::Relaxed);
-        parked.refill_with(Box::new(refill));
+        let (parked, refills) = refilled();
         parked.follow(Plan::new((0..10).map(|number| [number; 32]).collect(), 10), false, &NOBODY);
         let refills = |key: u8| {
-            parked.note_request(&[key; 32], &NOBODY);
-            refills.load(Ordering::Relaxed)
+            parked.note_request(&[key; 32]);
+            refills.0.load(Ordering::Relaxed)
         };
         assert_eq!((refills(0), refills(1)), (1, 1), "somebody sees to it");
         parked.pause();
@@ -747,26 +723,23 @@ mod tests {
             Finished { origin: MadeOf::Artifact { bytes: MOST_BYTES, source: Source::Own }, ..finished(5) };
         assert_eq!(parked.begin(&[5; 32], For::AnyCall, USUAL).unwrap().finish(large), None);
         assert_eq!(refills(2), 1);
-        assert!(parked.take(&[5; 32], false, &NOBODY).is_some());
+        assert!(parked.take(&[5; 32], false).ok().is_some());
         assert_eq!(refills(3), 2);
     }
 
     /// A request for which nothing is looked up is noted all the same (`serve/parked.rs`).
     #[test]
     fn a_program_that_asks_for_more_than_its_last_run_has_more_made() {
-        let parked = Parked::default();
-        let refills = Arc::new(AtomicUsize::new(0));
-        let counting = refills.clone();
-        parked.refill_with(Box::new(move || _ = counting.fetch_add(1, Ordering::Relaxed)));
+        let (parked, refills) = refilled();
         parked.follow(Plan::new((0..100).map(|number| [number; 32]).collect(), 1), false, &NOBODY);
         let plan = parked.plan().unwrap();
         assert_eq!((plan.next(), plan.next()), (Some(&[0; 32]), None));
         assert!(!parked.is_in_use());
-        parked.note_request(&[0; 32], &NOBODY);
-        assert_eq!(refills.load(Ordering::Relaxed), 0);
-        parked.note_request(&[1; 32], &NOBODY);
+        parked.note_request(&[0; 32]);
+        assert_eq!(refills.0.load(Ordering::Relaxed), 0);
+        parked.note_request(&[1; 32]);
         assert!(parked.is_in_use());
-        assert_eq!(refills.load(Ordering::Relaxed), 1);
+        assert_eq!(refills.0.load(Ordering::Relaxed), 1);
     }
 
     #[test]

@@ -12,6 +12,10 @@ use vkstash_store::base::once::OnceLock;
 /// Size of VkPipelineCacheHeaderVersionOne: data that is no longer than this holds no pipeline (contract 4.1).
 pub const HEADER_SIZE: usize = 32;
 
+/// Bytes by which the sizes of two caches differ that have the same entries, and those of one before and after its
+/// entries were used: Mesa aligns the entries, whose order depends on how they came in. No entry is so small.
+pub const PADDING: usize = 64;
+
 /// The commands of one device, and the header that its cache data begins with.
 pub struct CacheCommands {
     device: vk::Device,
@@ -232,6 +236,11 @@ impl PrivateCache<'_> {
     pub fn size(&self) -> Option<usize> {
         // SAFETY: a live cache that only this thread uses.
         unsafe { self.commands.size(self.handle) }
+    }
+
+    /// Whether a call may have added an entry since its data had so many bytes.
+    pub fn has_grown(&self, before: usize) -> bool {
+        self.size().is_none_or(|after| after > before + PADDING)
     }
 
     /// Answers as a driver would whose cache this is. `known`: the bytes of its data, if the driver was asked.

@@ -106,10 +106,12 @@ impl Stored {
         }
     }
 
-    /// The driver has taken the artifact of the sibling of this number. `is_kept`: later runs offer it first.
+    /// The driver has taken the artifact of the sibling of this number. `is_kept`: later runs offer it first, unless
+    /// something else is known of the key.
     pub fn note_taken_sibling(&self, key: &Key, number: usize, is_kept: bool) {
         let Some(siblings) = &self.siblings else { return };
         siblings.note_taken(key, number);
+        let is_kept = is_kept && self.known_of_siblings(key, &mut Vec::new()) != OfSiblings::SomethingElse;
         if let Some(name) = siblings.name(number).filter(|_| is_kept) {
             // What is dropped is found out again.
             self.device.put(Kind::Failed, key, Box::new(payload::sibling_taken(&name)));
@@ -123,15 +125,20 @@ impl Stored {
             || self.siblings.as_ref().is_some_and(|siblings| siblings.read_pair(digest, buffer))
     }
 
-    /// The driver has refused all siblings' artifacts of this key: none is offered any more in this process, nor, if it
-    /// `is_kept`, in a later one.
-    pub fn note_refused_sibling(&self, key: &Key, is_kept: bool) {
+    /// The driver has refused all siblings' artifacts of this key: none is offered any more in this process, nor,
+    /// unless something else is known of the key, in a later one.
+    pub fn note_refused_siblings(&self, key: &Key) {
         if let Some(siblings) = &self.siblings {
             siblings.note_refused(key);
         }
-        if is_kept {
+        if self.known_of_siblings(key, &mut Vec::new()) != OfSiblings::SomethingElse {
             self.device.put(Kind::Failed, key, Box::new([payload::SIBLINGS_REFUSED]));
         }
+    }
+
+    /// Queues a record of the device's own part. False: the store does not take it, which is counted.
+    pub fn put_own(&self, counters: &Counters, kind: Kind, key: &Key, record: Box<[u8]>) -> bool {
+        counted(counters, self.device.put(kind, key, record))
     }
 
     /// Queues a portable record, which the caller has found missing.
@@ -141,11 +148,7 @@ impl Stored {
 
     /// Queues a portable record that is not there. None: there was no memory for it.
     fn put_record(&self, counters: &Counters, kind: Kind, key: &Key, record: Option<Box<[u8]>>) -> bool {
-        let queued = record.is_some_and(|record| self.portable.put(kind, key, record));
-        if !queued {
-            counters.count(Count::Dropped);
-        }
-        queued
+        counted(counters, record.is_some_and(|record| self.portable.put(kind, key, record)))
     }
 
     /// Whether the stash has the code of a module, as far as anybody has looked.
@@ -191,6 +194,13 @@ impl Stored {
         }
         right
     }
+}
+
+fn counted(counters: &Counters, queued: bool) -> bool {
+    if !queued {
+        counters.count(Count::Dropped);
+    }
+    queued
 }
 
 /// What became of looking at a module's record.

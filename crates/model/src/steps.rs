@@ -56,7 +56,7 @@ words! {
         Refused => 4, "refused";
         /// The driver answered with an error.
         Error => 5, "error";
-        /// The driver has refused it too often, or processes died of it.
+        /// The driver has refused it too often.
         LeftAlone => 6, "left alone";
         /// The code that it needs is no longer kept.
         NoModule => 7, "module missing";
@@ -64,6 +64,12 @@ words! {
         Forbidden => 8, "forbidden";
         /// A deferred operation of the program's goes on with it.
         Deferred => 9, "deferred";
+        /// Processes died of it.
+        Quarantined => 10, "quarantined";
+        /// The disk was too slow.
+        NotReady => 11, "not read in time";
+        /// The driver did not take what was recorded with other features enabled.
+        SiblingRefused => 12, "of other features refused";
     }
 }
 
@@ -90,6 +96,8 @@ words! {
         BaseMissing => 8, "base missing";
         /// There is nothing to compile, or nothing of a cache may stand in.
         PassedOn => 9, "passed on";
+        /// What background work has made comes before everything else.
+        ParkedFirst => 10, "parked first";
     }
 }
 

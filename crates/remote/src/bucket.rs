@@ -528,8 +528,8 @@ impl Bucket {
         Ok(true)
     }
 
-    /// Refuses a store in which publishers cannot keep out of each other's way: a folder has a lock, any other store must
-    /// obey the conditions of a put. Some ignore them in silence, so it is tried with an object that has no other
+    /// Refuses a store in which publishers cannot keep out of each other's way: a folder has a lock, any other store
+    /// must obey the conditions of a put. Some ignore them in silence, so it is tried with an object that has no other
     /// purpose: two requests, and one more the first time.
     pub(crate) async fn check_conditions(&self) -> Result<(), BucketError> {
         if self.local.is_some() || *self.has_conditions.get_or_try_init(|| self.try_conditions()).await? {

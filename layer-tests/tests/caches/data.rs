@@ -325,6 +325,31 @@ fn data_of_a_served_run_warms_a_run_without_the_layer() {
     }
 }
 
+/// A setting of the driver's changes its keys, and neither its UUID nor what a device enables: it refuses what was
+/// recorded without it. What is compiled then is in the program's caches all the same.
+#[test]
+fn data_of_a_run_whose_artifacts_were_refused_warms_a_run_without_the_layer() {
+    scenario(&[("keep", keep), ("hold", count_held)], |scenario| {
+        let Some(radv) = scenario.on(Driver::Radv) else { return };
+        for (number, habit) in [Habit::OneKeyEach, Habit::Shared, Habit::PerThread].into_iter().enumerate() {
+            let env = radv.clone().stash(scenario.folder().join(format!("stash-{number}")));
+            let input = CaseInput { habit, shader: Shader::Compute, initial: Vec::new() };
+            scenario.run_ok::<Vec<u8>>("keep", &env, &input);
+            let env = env.var("radv_disable_trunc_coord", "true");
+            let bare = env.clone().without_layer();
+            for (round, counter) in [("refused", "not_taken"), ("served", "served")] {
+                let kept = scenario.run_ok::<Vec<u8>>("keep", &env, &input);
+                let counters = kept.reports.counters();
+                assert_eq!(kept.reports.sum(counter), 12, "{habit:?} {counters:?}");
+                assert_eq!(kept.reports.sum("offered"), 0, "{habit:?} {counters:?}");
+                let kept = CaseInput { initial: kept.value, ..input };
+                let held = scenario.run_ok::<usize>("hold", &bare, &kept).value;
+                assert_eq!(held, 12, "{habit:?} {round}: {counters:?}");
+            }
+        }
+    });
+}
+
 #[test]
 fn on_a_driver_without_cache_data_the_program_gets_the_drivers_data() {
     scenario(&[("keep", keep)], |scenario| {

@@ -120,8 +120,7 @@ impl Wanted {
 
     /// Whether the driver, with these features enabled, was given more than the program asked for.
     pub fn adds(&self, enabled: &Enabled) -> bool {
-        self.disable_internal_cache
-            || self.add_cache_control && enabled.cache_control
+        self.disable_internal_cache || self.add_cache_control && enabled.cache_control
     }
 }
 

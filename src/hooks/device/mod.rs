@@ -283,7 +283,7 @@ pub unsafe extern "system" fn destroy_device(
                 std::mem::forget(device);
                 return;
             }
-            let is_idle = device.parked.has_no_creation();
+            let is_idle = device.background.has_no_creation();
             device.instance().last_device_was_idle.store(is_idle, Ordering::Relaxed);
             guard(command, || finish::leave(&device), || ());
             guard(command, || device.drop_caches(), || ());

@@ -2,14 +2,14 @@
 
 use ash::vk;
 
-use crate::state::cache_state::{CacheState, InCall};
-use crate::state::device::Device;
-use crate::state::policy::CacheHabit;
-use crate::state::private_cache::PrivateCache;
+use super::cache_state::{CacheState, InCall};
+use super::caches::CachesOfDevice;
+use super::policy::CacheHabit;
 use vkstash_model::shader_set::ShaderSet;
 use vkstash_store::format::record::Key;
 
 /// The cache that the program passed.
+#[derive(Clone)]
 pub enum ProgramCache {
     /// VK_NULL_HANDLE.
     Null,
@@ -38,6 +38,20 @@ pub enum Contents {
 }
 
 impl ProgramCache {
+    /// What is known of the cache that a call passes; counts the call in until it is dropped.
+    pub fn of(caches: &CachesOfDevice, handle: vk::PipelineCache) -> ProgramCache {
+        if handle == vk::PipelineCache::null() {
+            return ProgramCache::Null;
+        }
+        match caches.of_program.get(handle) {
+            Some(cache) => {
+                let contents = if cache.begin_call() { Contents::Nothing } else { Contents::Anything };
+                ProgramCache::Known { handle, cache: InCall::new(cache), contents }
+            }
+            None => ProgramCache::Unknown(handle),
+        }
+    }
+
     /// The cache as the later pipelines of a batch find it: what the first ones put into it may be there by then.
     pub fn after_the_first(&self) -> ProgramCache {
         match self {
@@ -73,48 +87,20 @@ impl ProgramCache {
     }
 
     /// The driver gets the cache in a call that was not described, and may put anything into it.
-    pub fn mark_filled(&self, device: &Device) {
+    pub fn mark_filled(&self, caches: &CachesOfDevice) {
         match self {
-            ProgramCache::Null => device.caches.null.driver_contents.note(&ShaderSet::default()),
+            ProgramCache::Null => caches.null.driver_contents.note(&ShaderSet::default()),
             ProgramCache::Known { cache, .. } => cache.mark_filled(),
             ProgramCache::Unknown(_) => {}
         }
     }
 
     /// The driver gets the cache in a call for this pipeline of these shaders, and may put it into it.
-    pub fn mark_filled_with(&self, device: &Device, key: &Key, shaders: &ShaderSet) {
+    pub fn mark_filled_with(&self, caches: &CachesOfDevice, key: &Key, shaders: &ShaderSet) {
         match self {
-            ProgramCache::Null => device.caches.null.driver_contents.note(shaders),
+            ProgramCache::Null => caches.null.driver_contents.note(shaders),
             ProgramCache::Known { cache, .. } => cache.mark_filled_with(key, shaders),
             ProgramCache::Unknown(_) => {}
-        }
-    }
-
-    /// A pipeline was made beside it, with `made_with`, or of an artifact in the stash, of so many bytes: in a cache
-    /// that is known it is pending from now on. Whether the program may have expected it there before.
-    pub fn note_beside(
-        &self,
-        device: &Device,
-        key: &Key,
-        shaders: &ShaderSet,
-        made_with: Option<PrivateCache<'_>>,
-        bytes: usize,
-    ) -> bool {
-        match self {
-            ProgramCache::Known { cache, .. } => {
-                let is_new = !cache.holds(key) && cache.pending.note(key, shaders);
-                match made_with {
-                    _ if !is_new => {}
-                    Some(made_with) => cache.answer.add(made_with, bytes),
-                    None => cache.answer.add_artifact(key, bytes),
-                }
-                !is_new
-            }
-            ProgramCache::Null => {
-                device.caches.null.pending.note(key, shaders);
-                false
-            }
-            ProgramCache::Unknown(_) => false,
         }
     }
 

@@ -1,0 +1,511 @@
+//! What follows from a verdict. This is the one place that counts what became of requests, has it recorded and noted,
+//! and pays what the program's cache is owed: no source does.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use ash::vk;
+use smallvec::SmallVec;
+
+use super::artifact::Miss;
+use super::call::{Answer, Call};
+use super::create_info::CreateInfo;
+use super::order;
+use super::record::{self, Learned, RecipeWanted};
+use super::request::Request;
+use super::verdict::{AsItIs, Found, MadeWith, Origin, PendingEntry, Place, Record, Verdict};
+use super::{facts, feedback};
+use crate::state::device::Device;
+use crate::state::parked::MadeOf;
+use crate::state::pipeline_class::PipelineClass;
+use crate::state::program_cache::ProgramCache;
+use crate::state::stored::Source;
+use crate::state::switches::{self, CacheKinds};
+use crate::steps::Steps;
+use crate::trace::spans;
+use vkstash_model::counters::Count;
+use vkstash_model::shader_set::ShaderSet;
+use vkstash_model::steps::{CreationResult, StepAnswer, StepSource};
+use vkstash_model::structures;
+use vkstash_recipe::chain::Refusal;
+use vkstash_store::format::record::Key;
+
+/// What a verdict is about, as far as it outlives the program's structures: those of a deferred call are gone when the
+/// verdict is known.
+pub struct Subject<'a> {
+    /// The device.
+    pub device: &'a Device,
+    /// The cache that the program passed.
+    pub program_cache: &'a ProgramCache,
+    /// The key of the recipe.
+    pub key: &'a Key,
+    /// The shaders of the pipeline.
+    pub shaders: &'a ShaderSet,
+    /// The class of pipelines that it is of.
+    pub class: PipelineClass,
+}
+
+impl<'a> Subject<'a> {
+    /// Of a request.
+    pub fn of<I: CreateInfo>(request: &Request<'a, I>) -> Subject<'a> {
+        let Request { call, pipeline } = request;
+        Subject {
+            device: call.device,
+            program_cache: call.program_cache,
+            key: &pipeline.key,
+            shaders: &pipeline.shaders,
+            class: call.class(),
+        }
+    }
+}
+
+/// What is added to the counters.
+pub type Counts = SmallVec<[(Count, u64); 8]>;
+
+fn nanos(time: Duration) -> u64 {
+    time.as_nanos() as u64
+}
+
+/// Settles a request.
+///
+/// # Safety
+/// The request's create info is valid, its feedback structure may be written, and the driver has answered it so.
+pub unsafe fn settle<I: CreateInfo>(
+    request: &Request<'_, I>,
+    verdict: Verdict<'_>,
+    steps: &mut Steps,
+) -> Answer {
+    let Request { call, pipeline } = request;
+    let (device, parsed) = (call.device, call.parsed());
+    let Verdict { answer, origin, .. } = verdict;
+    let subject = Subject::of(request);
+    // Before the cache is paid: whether the program may have expected it there.
+    let is_expected = parsed.feedback.is_some() && holds(&subject);
+    let (learned, is_elsewhere) = act(&subject, verdict);
+    // SAFETY: the request's create info is valid, as is its feedback structure, which nobody else writes any more.
+    unsafe {
+        record::recipe(request, learned.recipe);
+        match origin {
+            Origin::Layer => feedback::say_none(parsed.feedback),
+            Origin::Parked { spent, .. } => feedback::say_made(parsed.feedback, spent),
+            _ if is_elsewhere && answer.result == vk::Result::SUCCESS => {
+                feedback::clear_hit(parsed.feedback);
+            }
+            _ => {}
+        }
+        if is_expected && answer.result == vk::Result::SUCCESS {
+            feedback::say_hit(parsed.feedback);
+        }
+    }
+    let mut counts = counts(answer.result, origin, &learned, why_unkept(device));
+    counts.extend(asked(call, steps));
+    let is_had = matches!(origin, Origin::Driver { .. } | Origin::Parked { .. } | Origin::Stash { .. });
+    counts.push((Count::IdentifierServed, (parsed.naming.lacks_code && is_had).into()));
+    add(device, counts);
+    if parsed.is_library() && answer.result == vk::Result::SUCCESS {
+        device.objects.libraries.insert(answer.pipeline, Ok(pipeline.library()));
+    }
+    if parsed.fails_on_compile_required() && answer.result == vk::Result::PIPELINE_COMPILE_REQUIRED {
+        facts::note_refused(&pipeline.key, call.program_cache);
+    }
+    note_steps(device, &pipeline.key, steps, answer.result);
+    answer
+}
+
+/// Settles a request that has no key: it cannot be described, or need not be.
+///
+/// # Safety
+/// As [`settle`].
+pub unsafe fn settle_undescribed<I: CreateInfo>(call: &Call<'_, I>, verdict: Verdict<'_>) -> Answer {
+    let (device, parsed) = (call.device, call.parsed());
+    let Verdict { answer, origin, .. } = verdict;
+    let mut counts = result_counts(answer.result);
+    match origin {
+        // SAFETY: the program's valid structure, or none.
+        Origin::Layer => unsafe {
+            counts.push((Count::IdentifierRequests, parsed.naming.lacks_code.into()));
+            feedback::say_none(parsed.feedback);
+        },
+        Origin::AsItIs(AsItIs::NothingToCompile) if answer.result == vk::Result::SUCCESS => {
+            counts.push((Count::NothingToCompile, 1));
+        }
+        Origin::AsItIs(AsItIs::Undescribed(refusal)) => {
+            bypassed(device, refusal);
+            if call.names_code_of_the_layers() {
+                // SAFETY: the program's valid structure, or none. The driver has not seen the call.
+                unsafe { feedback::say_none(parsed.feedback) };
+            }
+            if answer.result == vk::Result::SUCCESS && parsed.is_library() {
+                device.objects.libraries.insert(answer.pipeline, Err(refusal));
+            }
+        }
+        _ => {}
+    }
+    add(device, counts);
+    answer
+}
+
+/// A request goes on in a deferred operation: what the program's structures are needed for, which may be gone when it
+/// is complete, is recorded now.
+///
+/// # Safety
+/// The request's create info is valid.
+pub unsafe fn defer<I: CreateInfo>(request: &Request<'_, I>, steps: &mut Steps) {
+    let Request { call, pipeline } = request;
+    // SAFETY: as this function.
+    unsafe { record::recipe(request, RecipeWanted::Yes) };
+    add(call.device, asked(call, steps));
+    steps.add(StepSource::Own, StepAnswer::Deferred);
+    note_steps(call.device, &pipeline.key, steps, vk::Result::SUCCESS);
+}
+
+/// Settles one pipeline of a deferred call that is complete, and that bypasses the stash.
+pub fn complete_undescribed(device: &Device, result: vk::Result) {
+    add(device, result_counts(result));
+}
+
+/// Settles one pipeline of a deferred call that is complete. What follows at once was settled when the call was made:
+/// the recipe, the feedback and the library.
+pub fn complete(subject: &Subject<'_>, verdict: Verdict<'_>) {
+    let Verdict { answer, origin, .. } = verdict;
+    let (learned, _) = act(subject, verdict);
+    add(subject.device, counts(answer.result, origin, &learned, why_unkept(subject.device)));
+}
+
+/// A source has been asked, and did not have the pipeline. `miss`: what has become of the artifact.
+pub fn in_vain(subject: &Subject<'_>, source: order::Source, answer: StepAnswer, miss: &Miss<'_>) {
+    if let (order::Source::Stash, Miss::SiblingsRefused(count)) = (source, miss) {
+        subject.device.stored().into_iter().for_each(|stored| stored.note_refused_siblings(subject.key));
+        return add(subject.device, Counts::from_slice(&[(Count::SiblingNotTaken, u64::from(*count))]));
+    }
+    let count = match (source, answer) {
+        (order::Source::Stash, StepAnswer::Refused) => Count::NotTaken,
+        (order::Source::Stash, StepAnswer::NoModule) => Count::ModuleMissing,
+        (order::Source::Stash, StepAnswer::Quarantined) => Count::Quarantined,
+        (order::Source::Stash, StepAnswer::NotReady) => Count::NotReady,
+        _ => return,
+    };
+    add(subject.device, Counts::from_slice(&[(count, 1)]));
+}
+
+/// Counts `count` pipelines of a call to a driver that is only watched.
+pub fn watched(device: &Device, result: vk::Result, missing: u64, count: u64, spent: Duration) {
+    // A driver that says that it has failed has failed, whatever it has written.
+    let missing = if result == vk::Result::SUCCESS { 0 } else { missing.clamp(1.min(count), count) };
+    let mut counts: Counts = result_counts(result).into_iter().map(|(what, _)| (what, missing)).collect();
+    if count > missing {
+        counts.push((Count::CompileNanos, nanos(spent)));
+        counts.extend(unrecorded(why_unkept(device), count - missing));
+    }
+    add(device, counts);
+}
+
+/// Counts pipelines that the layer refuses in the driver's place.
+pub fn refused(device: &Device, count: u64) {
+    add(device, Counts::from_slice(&[(Count::CompileRequired, count)]));
+}
+
+/// Counts a pipeline that bypasses the stash, and tells of the first of its kind.
+pub fn bypassed(device: &Device, refusal: Refusal) {
+    if device.counters().bypass(refusal.reason, refusal.s_type) {
+        log_bypass(refusal);
+    }
+}
+
+/// What is counted of a request, whatever becomes of it.
+fn asked<I: CreateInfo>(call: &Call<'_, I>, steps: &Steps) -> Counts {
+    let by_identifier = call.parsed().naming.lacks_code.then_some(Count::IdentifierRequests);
+    by_identifier.into_iter().chain(steps.unready()).map(|what| (what, 1)).collect()
+}
+
+/// The only addition to the counters of requests.
+pub fn add(device: &Device, counts: Counts) {
+    for (what, amount) in counts {
+        device.counters().add(what, amount);
+    }
+}
+
+/// Records and notes, and pays the program's cache. Also says whether the pipeline is in a cache that is none of the
+/// program's, so that a hit there is none in the program's.
+fn act(subject: &Subject<'_>, verdict: Verdict<'_>) -> (Learned, bool) {
+    let Verdict { answer, origin, place, record } = verdict;
+    let was_made = matches!(record, Record::Artifact(_));
+    let learned = record::learn(subject, answer.result, origin, &place, record);
+    // Afterwards: another thread may look for the artifact as soon as the key is known.
+    let is_elsewhere = pay(subject, place, learned.is_kept || !was_made);
+    (learned, is_elsewhere)
+}
+
+/// Whether the program may expect the pipeline in the cache that it passed.
+fn holds(subject: &Subject<'_>) -> bool {
+    subject.program_cache.known().is_some_and(|cache| cache.holds(subject.key))
+}
+
+/// Pays what the cache that the program passed is owed. `has_artifact`: the stash has one. True: the pipeline is in a
+/// cache of the layer's, which has nothing that the program's would have.
+fn pay(subject: &Subject<'_>, place: Place<'_>, has_artifact: bool) -> bool {
+    let &Subject { device, program_cache, key, shaders, .. } = subject;
+    match place {
+        Place::Nowhere => false,
+        Place::NotInData => true,
+        Place::Own => {
+            program_cache.mark_filled_with(&device.caches, key, shaders);
+            false
+        }
+        Place::OwnAlone => {
+            program_cache.known().into_iter().for_each(|cache| cache.note_fresh(key, shaders));
+            false
+        }
+        // The driver may have found it on disk, and put it into the companion.
+        Place::Companion => match program_cache.known() {
+            Some(cache) => {
+                cache.answer.note_companion_answer();
+                false
+            }
+            None => true,
+        },
+        Place::Pending(PendingEntry { made_with, bytes, digest }) => match program_cache {
+            ProgramCache::Known { cache, .. } => {
+                if !cache.holds(key) && cache.pending.note(key, shaders) {
+                    match made_with {
+                        MadeWith::Cache(made_with) => cache.answer.add(made_with, bytes),
+                        MadeWith::Artifact => cache.answer.add_artifact(key, bytes),
+                        MadeWith::Another => {}
+                    }
+                }
+                // Two recipes may be one entry of the driver's cache.
+                !digest.is_some_and(|digest| cache.pending_blobs.note(digest))
+            }
+            ProgramCache::Null => {
+                if has_artifact {
+                    device.caches.null.pending.note(key, shaders);
+                }
+                true
+            }
+            ProgramCache::Unknown(_) => true,
+        },
+    }
+}
+
+/// What is counted of a verdict. `why_unkept`: why no artifact would be kept, where there is a reason.
+fn counts(result: vk::Result, origin: Origin, learned: &Learned, why_unkept: Option<Count>) -> Counts {
+    if result != vk::Result::SUCCESS {
+        return result_counts(result);
+    }
+    let saved = |cost: Duration, spent: Duration| {
+        nanos(if learned.is_first { cost.saturating_sub(spent) } else { Duration::ZERO })
+    };
+    match origin {
+        Origin::Driver { from, .. } => {
+            let found: Counts = match from {
+                Found::InMemory => Counts::new(),
+                Found::OnDisk => Counts::from_slice(&[(Count::DriverHadOnDisk, 1)]),
+                Found::InCompanion => Counts::from_slice(&[(Count::CompanionHad, 1)]),
+            };
+            let left = (Count::LeftToWorkers, learned.is_left.into());
+            [(Count::DriverHad, 1), left].into_iter().chain(found).collect()
+        }
+        Origin::Parked { cost, spent, of } => {
+            let saved = saved(cost, spent);
+            let made_of: Counts = match of {
+                MadeOf::Compile => Counts::from_slice(&[(Count::AheadNanos, saved)]),
+                MadeOf::Found { .. } => Counts::from_slice(&[(Count::ParkedFound, 1)]),
+                MadeOf::Artifact { source, .. } => source_counts(source),
+            };
+            let handed_over =
+                [(Count::Parked, 1), (Count::ParkedNanos, nanos(spent)), (Count::SavedNanos, saved)];
+            handed_over.into_iter().chain(made_of).collect()
+        }
+        Origin::Stash { confirmed: true, cost, spent, source } => {
+            let served = [
+                (Count::Served, 1),
+                (Count::ServedNanos, nanos(spent)),
+                (Count::SavedNanos, saved(cost, spent)),
+                (Count::SiblingNotTaken, learned.others_refused.into()),
+            ];
+            served.into_iter().chain(source_counts(source)).collect()
+        }
+        Origin::Stash { confirmed: false, source, .. } => {
+            std::iter::once((Count::Offered, 1)).chain(source_counts(source)).collect()
+        }
+        Origin::RefusedArtifact => Counts::from_slice(&[(Count::Offered, 1)]),
+        Origin::Compile { wall, cost } => {
+            let mut counts: Counts = Counts::from_slice(&[(Count::CompileNanos, nanos(wall))]);
+            if !learned.is_kept {
+                counts.extend(unrecorded(why_unkept, 1));
+                return counts;
+            }
+            counts.push((Count::Compiled, 1));
+            if learned.was_lost {
+                counts.extend([(Count::ServedBefore, 1), (Count::ServedBeforeNanos, nanos(cost))]);
+            }
+            counts
+        }
+        Origin::AsItIs(AsItIs::NothingToCompile) => Counts::from_slice(&[(Count::NothingToCompile, 1)]),
+        Origin::AsItIs(AsItIs::Untouched(wall)) => {
+            let mut counts = unrecorded(why_unkept, 1);
+            counts.push((Count::CompileNanos, nanos(wall)));
+            counts
+        }
+        // The result says it, and what is bypassed is counted by its reason.
+        Origin::AsItIs(AsItIs::Undescribed(_)) | Origin::Layer => Counts::new(),
+    }
+}
+
+/// Of those that the stash had: the part that had the artifact.
+fn source_counts(source: Source) -> Counts {
+    match source {
+        Source::Own => Counts::new(),
+        Source::Base => Counts::from_slice(&[(Count::FromBase, 1)]),
+        Source::Sibling => Counts::from_slice(&[(Count::FromSibling, 1)]),
+    }
+}
+
+/// Why the artifacts of this driver are not kept.
+fn why_unkept(device: &Device) -> Option<Count> {
+    if switches::is_off(CacheKinds::COMPILATIONS) {
+        Some(Count::SwitchedOff)
+    } else {
+        (!device.keeps_artifacts()).then_some(Count::NothingKept)
+    }
+}
+
+/// Pipelines that the driver compiled and of which no artifact is recorded.
+fn unrecorded(why: Option<Count>, count: u64) -> Counts {
+    std::iter::once(Count::CompiledUnrecorded).chain(why).map(|what| (what, count)).collect()
+}
+
+/// What the program got no pipeline for.
+fn result_counts(result: vk::Result) -> Counts {
+    match result {
+        vk::Result::SUCCESS => Counts::new(),
+        vk::Result::PIPELINE_COMPILE_REQUIRED => Counts::from_slice(&[(Count::CompileRequired, 1)]),
+        _ => Counts::from_slice(&[(Count::Failed, 1)]),
+    }
+}
+
+/// What was tried goes into the timeline of the run and into the trace.
+pub fn note_steps(device: &Device, key: &Key, steps: &Steps, result: vk::Result) {
+    let result = match result {
+        vk::Result::SUCCESS => CreationResult::Pipeline,
+        vk::Result::PIPELINE_COMPILE_REQUIRED => CreationResult::CompileRequired,
+        _ => CreationResult::Error,
+    };
+    let creation = steps.creation(key, result);
+    spans::pipeline(&creation);
+    device.frames.note(&creation);
+    if let Some(stored) = device.stored() {
+        stored.stash.note_timeline(creation);
+    }
+}
+
+/// Logs an unexpected reason once in a process: two lines for each pipeline would be read as the cause of crashes. A
+/// reason that this version leaves to the driver by design is logged at a level that has to be asked for.
+fn log_bypass(Refusal { reason, s_type }: Refusal) {
+    static TOLD: AtomicBool = AtomicBool::new(false);
+    let mut name = reason.name().to_owned();
+    // 0 says that no structure is to blame, although Vulkan has given that number to VkApplicationInfo.
+    if s_type != 0 {
+        name += &format!(" ({})", structures::name(vk::StructureType::from_raw(s_type)));
+    }
+    if reason.is_by_design() || TOLD.swap(true, Ordering::Relaxed) {
+        tracing::info!("a pipeline bypasses the stash: {name}");
+    } else {
+        tracing::warn!("a pipeline bypasses the stash: {name}; further ones are only counted");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NEVER: Duration = Duration::ZERO;
+    const LONG: Duration = Duration::from_millis(2);
+    const SHORT: Duration = Duration::from_micros(60);
+
+    fn stash(source: Source, confirmed: bool) -> Origin {
+        Origin::Stash { source, confirmed, cost: LONG, spent: SHORT }
+    }
+
+    fn parked(of: MadeOf) -> Origin {
+        Origin::Parked { cost: LONG, spent: SHORT, of }
+    }
+
+    fn driver(from: Found) -> Origin {
+        Origin::Driver { took: SHORT, from }
+    }
+
+    fn counted(
+        result: vk::Result,
+        origin: Origin,
+        learned: Learned,
+        why: Option<Count>,
+    ) -> Vec<(Count, u64)> {
+        counts(result, origin, &learned, why).into_iter().filter(|(_, amount)| *amount > 0).collect()
+    }
+
+    type Row<'a> = (Origin, Learned, &'a [(Count, u64)]);
+
+    /// Each verdict is counted once as what it is, and what is said of it besides goes with it.
+    #[test]
+    fn the_table() {
+        use Count::*;
+        let (not_kept, kept) = (Learned::default(), Learned { is_kept: true, ..Learned::default() });
+        let first = Learned { is_first: true, ..Learned::default() };
+        let (spent, saved) = (nanos(SHORT), nanos(LONG - SHORT));
+        let compile = Origin::Compile { wall: LONG, cost: SHORT };
+        let artifact = |source| MadeOf::Artifact { bytes: 1, source };
+        let table: &[Row<'_>] = &[
+            (driver(Found::InMemory), not_kept, &[(DriverHad, 1)]),
+            (
+                driver(Found::OnDisk),
+                Learned { is_left: true, ..not_kept },
+                &[(DriverHad, 1), (LeftToWorkers, 1), (DriverHadOnDisk, 1)],
+            ),
+            (driver(Found::InCompanion), not_kept, &[(DriverHad, 1), (CompanionHad, 1)]),
+            (parked(artifact(Source::Own)), first, &[(Parked, 1), (ParkedNanos, spent), (SavedNanos, saved)]),
+            (parked(artifact(Source::Base)), not_kept, &[(Parked, 1), (ParkedNanos, spent), (FromBase, 1)]),
+            (
+                parked(MadeOf::Found { kept: None }),
+                not_kept,
+                &[(Parked, 1), (ParkedNanos, spent), (ParkedFound, 1)],
+            ),
+            (
+                parked(MadeOf::Compile),
+                first,
+                &[(Parked, 1), (ParkedNanos, spent), (SavedNanos, saved), (AheadNanos, saved)],
+            ),
+            (stash(Source::Own, true), first, &[(Served, 1), (ServedNanos, spent), (SavedNanos, saved)]),
+            (stash(Source::Sibling, true), not_kept, &[(Served, 1), (ServedNanos, spent), (FromSibling, 1)]),
+            (stash(Source::Own, false), first, &[(Offered, 1)]),
+            (Origin::RefusedArtifact, not_kept, &[(Offered, 1)]),
+            (compile, kept, &[(CompileNanos, nanos(LONG)), (Compiled, 1)]),
+            (
+                compile,
+                Learned { was_lost: true, ..kept },
+                &[(CompileNanos, nanos(LONG)), (Compiled, 1), (ServedBefore, 1), (ServedBeforeNanos, spent)],
+            ),
+            (compile, not_kept, &[(CompileNanos, nanos(LONG)), (CompiledUnrecorded, 1), (NothingKept, 1)]),
+            (Origin::AsItIs(AsItIs::NothingToCompile), not_kept, &[(NothingToCompile, 1)]),
+            (
+                Origin::AsItIs(AsItIs::Untouched(NEVER)),
+                not_kept,
+                &[(CompiledUnrecorded, 1), (NothingKept, 1)],
+            ),
+        ];
+        for (origin, learned, expected) in table {
+            let counted = counted(vk::Result::SUCCESS, *origin, *learned, Some(NothingKept));
+            assert_eq!(counted, *expected, "{origin:?}");
+        }
+    }
+
+    #[test]
+    fn a_request_without_a_pipeline_is_counted_by_its_result_alone() {
+        let origins = [driver(Found::InMemory), Origin::Compile { wall: LONG, cost: LONG }, Origin::Layer];
+        for origin in origins {
+            let of = |result| counted(result, origin, Learned::default(), None);
+            assert_eq!(of(vk::Result::PIPELINE_COMPILE_REQUIRED), [(Count::CompileRequired, 1)]);
+            assert_eq!(of(vk::Result::ERROR_DEVICE_LOST), [(Count::Failed, 1)]);
+        }
+    }
+}
