@@ -5,7 +5,6 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use ash::vk;
 
 use crate::live::call::Call;
-use vkstash_model::counters::Count;
 use vkstash_model::live::Activity;
 use vkstash_model::steps::{CreationResult, OrderReason, StepAnswer, StepSource, tenths};
 use vkstash_store::format::record::Key;
@@ -17,10 +16,10 @@ pub struct Steps {
     /// The frame in which it begins, 0 for none.
     frame: u32,
     last: Instant,
-    reason: OrderReason,
+    /// Why these sources were asked, in this order.
+    pub reason: OrderReason,
     count: usize,
     steps: [Step; MOST_STEPS],
-    unready: Option<Count>,
     /// What others see of it meanwhile.
     live: Call,
 }
@@ -37,7 +36,6 @@ impl Steps {
             reason: OrderReason::PassedOn,
             count: 0,
             steps: Default::default(),
-            unready: None,
             live,
         }
     }
@@ -61,13 +59,7 @@ impl Steps {
         });
     }
 
-    /// The order is known, and the first step begins.
-    pub fn set_reason(&mut self, reason: OrderReason) {
-        self.reason = reason;
-        self.last = Instant::now();
-    }
-
-    /// This was tried since the order was known, or since the step before.
+    /// This was tried since the step before, or since the call began.
     pub fn add(&mut self, source: StepSource, answer: StepAnswer) {
         let now = Instant::now();
         if let Some(step) = self.steps.get_mut(self.count) {
@@ -78,14 +70,13 @@ impl Steps {
         self.last = now;
     }
 
-    /// Nothing was ready before the program asked, for this reason. None: nothing is made ahead.
-    pub fn not_ready(&mut self, why: Option<Count>) {
-        self.unready = why;
-    }
-
-    /// Why nothing was ready.
-    pub fn unready(&self) -> Option<Count> {
-        self.unready
+    /// Tries this, and notes what `work` says has come of it.
+    pub fn try_out<T>(&mut self, source: StepSource, work: impl FnOnce() -> (StepAnswer, T)) -> T {
+        self.asks(source);
+        self.last = Instant::now();
+        let (answer, result) = work();
+        self.add(source, answer);
+        result
     }
 
     /// The call has ended, with the last step.

@@ -12,61 +12,14 @@ use super::create_info::CreateInfo;
 use super::feedback;
 use super::offer::Offer;
 use super::request::Request;
-use super::verdict::{Origin, Record, Verdict, in_data, pending_entry};
+use super::verdict::{Miss, Origin, PendingEntry, Record, Refused, Verdict};
 use crate::state::private_cache::PrivateCache;
 use crate::state::stored::{OfSiblings, Source, Stored};
 use crate::state::width::Width;
 use vkstash_model::payload;
-use vkstash_model::steps::StepAnswer;
 use vkstash_store::format::record::{Key, Kind};
 use vkstash_store::part::admission::Admission;
 use vkstash_store::part::records::FoundIn;
-
-/// Why the stash does not serve a request.
-pub enum Miss<'a> {
-    /// The stash has no artifact, or it could not be offered to the driver.
-    NotOffered,
-    /// The disk is too slow to tell whether the driver may have it.
-    NotReady,
-    /// The stash has the artifact, but no longer the code that must be offered with it: the driver was not asked.
-    ModuleMissing,
-    /// Processes died of it: nothing is offered, and nothing recorded.
-    Quarantined,
-    /// The driver has refused artifacts of this recipe too often: the same.
-    LeftAlone,
-    /// The driver has said COMPILE_REQUIRED.
-    Refused(Refused<'a>),
-    /// The driver has said so of the artifacts of so many siblings, which are all.
-    SiblingsRefused(u8),
-}
-
-/// A cache with an artifact for which the driver has said COMPILE_REQUIRED.
-pub struct Refused<'a> {
-    /// The cache.
-    pub cache: PrivateCache<'a>,
-    /// How often in a row the driver has refused this recipe's artifacts, this time included.
-    pub refusals: u8,
-}
-
-impl Miss<'_> {
-    /// What the stash has said.
-    pub fn step_answer(&self) -> StepAnswer {
-        match self {
-            Miss::NotOffered => StepAnswer::Nothing,
-            Miss::NotReady => StepAnswer::NotReady,
-            Miss::ModuleMissing => StepAnswer::NoModule,
-            Miss::Quarantined => StepAnswer::Quarantined,
-            Miss::LeftAlone => StepAnswer::LeftAlone,
-            Miss::Refused(_) => StepAnswer::Refused,
-            Miss::SiblingsRefused(_) => StepAnswer::SiblingRefused,
-        }
-    }
-
-    /// Whether nothing of the key is to be recorded.
-    pub fn is_left_alone(&self) -> bool {
-        matches!(self, Miss::LeftAlone | Miss::Quarantined)
-    }
-}
 
 /// Serves the request from the stash.
 ///
@@ -100,13 +53,14 @@ pub unsafe fn serve<'a, I: CreateInfo>(
     if let Some(refusals) = refused {
         // The driver could not be kept from compiling.
         let data = cache.data_behind(&payload::prefix(spent, refusals));
-        let (place, record) = in_data(request, data, cache);
-        return Ok(Verdict { answer, origin: Origin::Compile { wall: spent, cost: spent }, place, record });
+        let place = PendingEntry::of_data(&data, cache, feedback.is_some());
+        let origin = Origin::Compile { wall: spent, cost: spent };
+        return Ok(Verdict { answer, origin, place, record: Record::Artifact(data) });
     }
     // SAFETY: the driver has filled the program's structure.
     let confirmed = device.cache_control() || unsafe { feedback::cache_hit(feedback) } == Some(true);
     let blob = buffer.get(payload::PREFIX..).unwrap_or_default();
-    let place = pending_entry(request, cache, blob.len(), Some(blob));
+    let place = PendingEntry::in_cache(cache, blob.len(), Some(blob).filter(|_| feedback.is_some()));
     let origin = Origin::Stash { source, confirmed, cost, spent };
     Ok(Verdict { answer, origin, place, record })
 }

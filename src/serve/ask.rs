@@ -7,16 +7,14 @@ use std::time::Instant;
 
 use ash::vk;
 
-use super::artifact::{self, Miss};
 use super::call::{Answer, Call};
 use super::create_info::CreateInfo;
 use super::facts::{self, Deferral};
 use super::modules::{self, Stripped};
 use super::order::{self, Source, Then};
 use super::request::{DescribedPipeline, Request};
-use super::settle::{self, Subject};
-use super::verdict::Verdict;
-use super::{companion, compile, driver, emulated, own, parked};
+use super::verdict::{Attempts, Verdict};
+use super::{artifact, companion, compile, driver, emulated, own, parked, settle};
 use crate::live;
 use crate::steps::Steps;
 use vkstash_model::live::Activity;
@@ -77,15 +75,12 @@ pub unsafe fn serve<I: CreateInfo>(call: &Call<'_, I>) -> Answer {
 ///
 /// # Safety
 /// As [`serve`].
-unsafe fn serve_described<I: CreateInfo>(
-    call: &Call<'_, I>,
-    Buffers { recipe, artifact }: &mut Buffers,
-) -> Answer {
-    let mut steps = Steps::begin(call.parsed().stage_flags(), call.device.frames.number());
+unsafe fn serve_described<I: CreateInfo>(call: &Call<'_, I>, buffers: &mut Buffers) -> Answer {
+    let steps = Steps::begin(call.parsed().stage_flags(), call.device.frames.number());
     // SAFETY: the call's create info is valid (the caller's contract). It could be captured where it is asked for: the
     // request holds it, or a copy that differs only as it must.
     unsafe {
-        let described = match DescribedPipeline::of(call.device, call.creation, recipe) {
+        let described = match DescribedPipeline::of(call.device, call.creation, &mut buffers.recipe) {
             Ok(described) => described,
             Err(refusal) => {
                 steps.asks(StepSource::Own);
@@ -96,28 +91,29 @@ unsafe fn serve_described<I: CreateInfo>(
         let (mut arena, mut stripped) = (Arena::default(), Stripped::default());
         let without = modules::without_emulated_identifiers(call, &mut arena, &mut stripped);
         let call = without.as_ref().map_or(*call, |creation| call.with(creation));
-        let request = Request { call, pipeline: &described };
-        let verdict = match sources(&request, Deferral::None, artifact, &mut steps) {
-            Ok(verdict) => verdict,
-            Err(missed) => last(&request, missed, &mut steps),
-        };
-        settle::settle(&request, verdict, &mut steps)
+        let (request, mut attempts) = (Request { call, pipeline: &described }, Attempts::new(steps));
+        answer(&request, &mut buffers.artifact, &mut attempts)
     }
 }
 
-/// What is known of a request that no source has.
-pub struct Missed<'a> {
-    /// What has become of the artifact.
-    pub artifact: Miss<'a>,
-    /// What the driver has said. None: it was not asked.
-    pub driver: Option<StepAnswer>,
-    /// The driver gets the program's own call as it is.
-    pub as_it_is: bool,
-    /// The stash knows that the driver answers it with an error.
-    pub has_failed: bool,
+/// Answers a request: its sources are asked, then it is the driver's turn; and what has become of it is settled.
+///
+/// # Safety
+/// The request's create info is valid.
+unsafe fn answer<'a, I: CreateInfo>(
+    request: &Request<'a, I>,
+    buffer: &mut Vec<u8>,
+    attempts: &mut Attempts<'a>,
+) -> Answer {
+    // SAFETY: the request's create info is valid until the program's command returns.
+    unsafe {
+        let verdict = sources(request, Deferral::None, buffer, attempts);
+        let verdict = verdict.unwrap_or_else(|| last(request, attempts));
+        settle::settle(request, verdict, attempts)
+    }
 }
 
-/// Asks the sources that need not compile, in their order.
+/// Asks the sources that need not compile, in their order. None: no source has it.
 ///
 /// # Safety
 /// The request's create info is valid.
@@ -125,32 +121,32 @@ pub unsafe fn sources<'a, I: CreateInfo>(
     request: &Request<'a, I>,
     deferral: Deferral,
     buffer: &mut Vec<u8>,
-    steps: &mut Steps,
-) -> Result<Verdict<'a>, Missed<'a>> {
+    attempts: &mut Attempts<'a>,
+) -> Option<Verdict<'a>> {
     let facts = facts::first(request, deferral);
-    let mut missed =
-        Missed { artifact: Miss::NotOffered, driver: None, as_it_is: false, has_failed: facts.has_failed };
+    attempts.has_failed = facts.has_failed;
     let mut order = order::first(&facts);
     loop {
-        steps.set_reason(order.reason);
+        attempts.steps.reason = order.reason;
         for source in order.sources {
             // SAFETY: the request's create info is valid (the caller's contract).
-            if let Some(verdict) = unsafe { ask(request, *source, buffer, &mut missed, steps) } {
-                return Ok(verdict);
+            let verdict = unsafe { ask(request, *source, buffer, attempts) };
+            if verdict.is_some() {
+                return verdict;
             }
         }
         match order.then {
             Then::Facts => order = order::order(&facts::of(request)),
             Then::Compile => break,
             Then::AsItIs => {
-                missed.as_it_is = true;
+                attempts.as_it_is = true;
                 break;
             }
         }
     }
     // An error of the driver's is the program's: its own call says which.
-    missed.as_it_is |= missed.driver == Some(StepAnswer::Error);
-    Err(missed)
+    attempts.as_it_is |= attempts.driver == Some(StepAnswer::Error);
+    None
 }
 
 /// Asks one source. None: it does not have the pipeline.
@@ -161,73 +157,59 @@ unsafe fn ask<'a, I: CreateInfo>(
     request: &Request<'a, I>,
     source: Source,
     buffer: &mut Vec<u8>,
-    missed: &mut Missed<'a>,
-    steps: &mut Steps,
+    attempts: &mut Attempts<'a>,
 ) -> Option<Verdict<'a>> {
-    steps.asks(source.step_source());
-    // SAFETY: each source reads the request's create info, which is valid, and returns before the next is asked.
-    let asked = unsafe {
-        match source {
-            Source::Parked => parked::take(request).map_err(|why| {
-                steps.not_ready(why);
-                StepAnswer::Nothing
-            }),
-            Source::Driver => driver::ask(request).inspect_err(|answer| missed.driver = Some(*answer)),
-            Source::Stash => artifact::serve(request, buffer).map_err(|miss| {
-                let answer = miss.step_answer();
-                missed.artifact = miss;
-                answer
-            }),
-            // It would answer with the same error.
-            Source::Companion if missed.driver == Some(StepAnswer::Error) => Err(StepAnswer::Nothing),
-            Source::Companion => companion::ask(request).ok_or(StepAnswer::Nothing),
+    let Attempts { steps, unready, artifact: miss, stash, driver, .. } = attempts;
+    steps.try_out(source.step_source(), || {
+        // SAFETY: each source reads the request's create info, which is valid, and returns before the next is asked.
+        let asked = unsafe {
+            match source {
+                Source::Parked => parked::take(request).map_err(|why| {
+                    *unready = why;
+                    StepAnswer::Nothing
+                }),
+                Source::Driver => driver::ask(request).inspect_err(|answer| *driver = Some(*answer)),
+                Source::Stash => artifact::serve(request, buffer).map_err(|why| {
+                    *miss = why;
+                    *stash.insert(miss.step_answer())
+                }),
+                // It would answer with the same error.
+                Source::Companion if *driver == Some(StepAnswer::Error) => Err(StepAnswer::Nothing),
+                Source::Companion => companion::ask(request).ok_or(StepAnswer::Nothing),
+            }
+        };
+        match asked {
+            Ok(verdict) => (verdict.step_answer(), Some(verdict)),
+            Err(answer) => (answer, None),
         }
-    };
-    match asked {
-        Ok(verdict) => {
-            steps.add(source.step_source(), verdict.step_answer());
-            Some(verdict)
-        }
-        Err(answer) => {
-            steps.add(source.step_source(), answer);
-            settle::in_vain(&Subject::of(request), source, answer, &missed.artifact);
-            None
-        }
-    }
+    })
 }
 
 /// No source has the pipeline: what is left is the driver's turn, or the layer's refusal.
 ///
 /// # Safety
 /// The request's create info is valid.
-unsafe fn last<'a, I: CreateInfo>(
-    request: &Request<'a, I>,
-    missed: Missed<'a>,
-    steps: &mut Steps,
-) -> Verdict<'a> {
-    let Missed { artifact, driver, as_it_is, has_failed } = missed;
+unsafe fn last<'a, I: CreateInfo>(request: &Request<'a, I>, attempts: &mut Attempts<'a>) -> Verdict<'a> {
+    let Attempts { steps, artifact, driver, as_it_is, has_failed, .. } = attempts;
     let (call, parsed) = (&request.call, request.call.parsed());
     let may_compile = !parsed.fails_on_compile_required();
-    let source = if may_compile && !as_it_is { StepSource::Compile } else { StepSource::Own };
-    steps.asks(source);
-    // SAFETY: the request's create info is valid until the program's command returns.
-    let verdict = unsafe {
-        if parsed.has_nothing_to_compile() {
-            own::nothing_to_compile(call)
-        } else if call.names_code_of_the_layers() {
-            // The driver cannot resolve the identifier.
-            Verdict::refusal()
-        } else if as_it_is {
-            own::untouched(request, has_failed)
-        } else if may_compile {
-            compile::compile(request, artifact, call.device.cache_control())
-        } else if driver == Some(StepAnswer::Nothing) {
-            // It has said so already.
-            Verdict::refusal()
-        } else {
-            compile::compile(request, artifact, false)
-        }
-    };
-    steps.add(source, verdict.step_answer());
-    verdict
+    let source = if may_compile && !*as_it_is { StepSource::Compile } else { StepSource::Own };
+    steps.try_out(source, || {
+        // It has said already that it has nothing.
+        let is_answered = !may_compile && *driver == Some(StepAnswer::Nothing);
+        // SAFETY: the request's create info is valid until the program's command returns.
+        let verdict = unsafe {
+            if parsed.has_nothing_to_compile() {
+                own::nothing_to_compile(call)
+            } else if call.names_code_of_the_layers() || is_answered && !*as_it_is {
+                // The driver cannot resolve the identifier, or has answered.
+                Verdict::refusal()
+            } else {
+                let asked = may_compile && call.device.cache_control();
+                let compiled = if *as_it_is { None } else { compile::compile(request, artifact, asked) };
+                compiled.unwrap_or_else(|| own::untouched(request, *as_it_is && *has_failed))
+            }
+        };
+        (verdict.step_answer(), verdict)
+    })
 }

@@ -1,15 +1,15 @@
 //! Where no source has the pipeline: the real driver compiles, or says what it has where the program forbids that; and
 //! what is left in the cache of the call is to be recorded.
 
+use std::mem;
+
 use ash::vk;
 
-use super::artifact::{Miss, Refused};
 use super::create_info::CreateInfo;
-use super::own;
 use super::record::may_record_artifact;
 use super::request::Request;
 use super::stopwatch::{Stopwatch, Took};
-use super::verdict::{Found, Origin, Place, Record, Verdict, in_data, pending_entry};
+use super::verdict::{Found, Miss, Origin, PendingEntry, Place, Record, Refused, Verdict};
 use crate::state::pipeline_class::PipelineClass;
 use crate::state::private_cache::PrivateCache;
 use crate::state::program_cache::{Contents, ProgramCache};
@@ -30,15 +30,16 @@ enum Through<'a> {
 }
 
 /// Lets the driver compile, or, where the program forbids that, answer. `asked`: the driver was asked for the program's
-/// own call, or asking was not worth it, so it is compiled through a private cache.
+/// own call, or asking was not worth it, so it is compiled through a private cache. None: with a cache of the layer's
+/// the driver answers with an error. Whether that cache is to blame cannot be told: the program's own call decides.
 ///
 /// # Safety
 /// The request's create info is valid.
 pub unsafe fn compile<'a, I: CreateInfo>(
     request: &Request<'a, I>,
-    miss: Miss<'a>,
+    miss: &mut Miss<'a>,
     asked: bool,
-) -> Verdict<'a> {
+) -> Option<Verdict<'a>> {
     let Request { call, pipeline } = request;
     let device = call.device;
     let forbids = call.parsed().fails_on_compile_required();
@@ -59,10 +60,7 @@ pub unsafe fn compile<'a, I: CreateInfo>(
     let answer = unsafe { call.create_with(cache, &call.creation.info) };
     let Took { wall, cost } = stopwatch.end();
     if answer.result.as_raw() < 0 && !is_own {
-        // Whether the layer's cache is to blame cannot be told: the program's own call decides.
-        drop(through);
-        // SAFETY: the request's create info is valid (the caller's contract).
-        return unsafe { own::untouched(request, false) };
+        return None;
     }
     // What the program itself forbids to compile came from a cache of the driver's.
     let origin = match forbids {
@@ -70,17 +68,24 @@ pub unsafe fn compile<'a, I: CreateInfo>(
         false => Origin::Compile { wall, cost },
     };
     if answer.result != vk::Result::SUCCESS {
-        return Verdict { answer, origin, place: Place::Nowhere, record: Record::Outcome { known: false } };
+        let record = Record::Outcome { known: false };
+        return Some(Verdict { answer, origin, place: Place::Nowhere, record });
     }
     let data_of = |cache: &PrivateCache<'_>, refusals| cache.data_behind(&payload::prefix(cost, refusals));
+    let asks = call.parsed().feedback.is_some();
+    let in_cache = |cache: PrivateCache<'a>, refusals| {
+        let data = data_of(&cache, refusals);
+        (PendingEntry::of_data(&data, cache, asks), Record::Artifact(data))
+    };
     let (place, record) = match through {
         Through::Refused(Refused { cache, .. }) if before.is_some_and(|before| !cache.has_grown(before)) => {
             // Nothing was added: what was refused was all that the driver needed.
-            let place = pending_entry(request, cache, before.unwrap_or_default(), None);
-            return Verdict { answer, origin: Origin::RefusedArtifact, place, record: Record::Nothing };
+            let place = PendingEntry::in_cache(cache, before.unwrap_or_default(), None);
+            let origin = Origin::RefusedArtifact;
+            return Some(Verdict { answer, origin, place, record: Record::Nothing });
         }
-        Through::Refused(Refused { cache, refusals }) => in_data(request, data_of(&cache, refusals), cache),
-        Through::Private(cache) => in_data(request, data_of(&cache, 0), cache),
+        Through::Refused(Refused { cache, refusals }) => in_cache(cache, refusals),
+        Through::Private(cache) => in_cache(cache, 0),
         Through::OwnAlone => {
             // Not the program's cache itself, which other threads may fill meanwhile. It may hold a few pipelines of
             // theirs by now, which makes the artifact larger and no less right.
@@ -91,7 +96,7 @@ pub unsafe fn compile<'a, I: CreateInfo>(
         }
         Through::Own => (Place::Own, Record::NoArtifact),
     };
-    Verdict { answer, origin, place, record }
+    Some(Verdict { answer, origin, place, record })
 }
 
 /// Decides which cache the call goes through. What that costs the program is never more than without the layer.
@@ -99,7 +104,7 @@ pub unsafe fn compile<'a, I: CreateInfo>(
 /// A deferred call decides for itself (`deferred.rs`), because a private cache is its only choice. It decides once for
 /// all pipelines of the call, so the cache of one refused artifact will not do; and the program's own cache is in use
 /// until the operation is complete.
-fn through<'a, I: CreateInfo>(request: &Request<'a, I>, miss: Miss<'a>, asked: bool) -> Through<'a> {
+fn through<'a, I: CreateInfo>(request: &Request<'a, I>, miss: &mut Miss<'a>, asked: bool) -> Through<'a> {
     let Request { call, pipeline } = request;
     let device = call.device;
     let forbids = call.parsed().fails_on_compile_required();
@@ -119,8 +124,8 @@ fn through<'a, I: CreateInfo>(request: &Request<'a, I>, miss: Miss<'a>, asked: b
         return Through::Own;
     }
     // A driver that may not compile would refuse it once more.
-    if let Miss::Refused(refused) = miss {
-        if !forbids {
+    if !forbids && matches!(miss, Miss::Refused(_)) {
+        if let Miss::Refused(refused) = mem::replace(miss, Miss::NotOffered) {
             return Through::Refused(refused);
         }
     }

@@ -10,8 +10,7 @@ use std::time::Instant;
 
 use ash::vk;
 
-use super::artifact::Miss;
-use super::ask::{self, Missed};
+use super::ask;
 use super::call::Call;
 use super::create_info::Creation;
 use super::facts::Deferral;
@@ -20,7 +19,7 @@ use super::operation;
 use super::record::may_record_artifact;
 use super::request::{DescribedPipeline, Request};
 use super::settle;
-use super::verdict::{Origin, Verdict};
+use super::verdict::{Attempts, Miss, Origin, Verdict};
 use crate::live;
 use crate::state::deferred::{DeferredCall, Element};
 use crate::state::device::Device;
@@ -54,8 +53,8 @@ struct Attempt<'a> {
 /// One that could be described.
 struct DescribedAttempt<'a> {
     pipeline: &'a DescribedPipeline<'a>,
-    outcome: Result<Verdict<'a>, Missed<'a>>,
-    steps: Steps,
+    verdict: Option<Verdict<'a>>,
+    tried: Attempts<'a>,
     base_is_missing: bool,
 }
 
@@ -116,13 +115,13 @@ unsafe fn ask<'a>(
 ) -> Attempt<'a> {
     let (device, parsed) = (call.device, call.parsed());
     let RequestBuffers { recipe, artifact, arena, stripped, described, alone, without_identifiers } = kept;
-    let mut steps = Steps::begin(parsed.stage_flags(), device.frames.number());
+    let mut tried = Attempts::new(Steps::begin(parsed.stage_flags(), device.frames.number()));
     // SAFETY: the call's create info is valid, and its objects are of this device.
     let pipeline = match unsafe { DescribedPipeline::of(device, call.creation, recipe) } {
         Ok(pipeline) => described.insert(pipeline),
         Err(refusal) => return Attempt { call, outcome: Err(refusal) },
     };
-    steps.knows(&pipeline.key);
+    tried.steps.knows(&pipeline.key);
     let mut base_is_missing = false;
     let base = |from| {
         let base = base(from);
@@ -131,7 +130,7 @@ unsafe fn ask<'a>(
     };
     // SAFETY: the call's create info is valid and could be captured, so every structure in its chains is known; what
     // the copy needs is in `kept`.
-    let outcome = unsafe {
+    let verdict = unsafe {
         let alone = alone.insert(*call.creation);
         alone.stand_alone(arena, base);
         let of_alone = call.with(alone);
@@ -143,16 +142,16 @@ unsafe fn ask<'a>(
             true => Deferral::ParkedAlone,
             false => Deferral::Whole,
         };
-        ask::sources(&Request { call, pipeline }, deferral, artifact, &mut steps)
+        ask::sources(&Request { call, pipeline }, deferral, artifact, &mut tried)
     };
-    Attempt { call, outcome: Ok(DescribedAttempt { pipeline, outcome, steps, base_is_missing }) }
+    Attempt { call, outcome: Ok(DescribedAttempt { pipeline, verdict, tried, base_is_missing }) }
 }
 
 impl Attempt<'_> {
     /// The pipeline, if it was had.
     fn pipeline(&self) -> vk::Pipeline {
         match &self.outcome {
-            Ok(DescribedAttempt { outcome: Ok(verdict), .. }) => verdict.answer.pipeline,
+            Ok(DescribedAttempt { verdict: Some(verdict), .. }) => verdict.answer.pipeline,
             _ => vk::Pipeline::null(),
         }
     }
@@ -162,9 +161,9 @@ impl Attempt<'_> {
     /// # Safety
     /// The call's create info is valid.
     unsafe fn hand_out(self) {
-        if let Ok(DescribedAttempt { pipeline, outcome: Ok(verdict), mut steps, .. }) = self.outcome {
+        if let Ok(DescribedAttempt { pipeline, verdict: Some(verdict), tried, .. }) = self.outcome {
             // SAFETY: as this function.
-            unsafe { settle::settle(&Request { call: self.call, pipeline }, verdict, &mut steps) };
+            unsafe { settle::settle(&Request { call: self.call, pipeline }, verdict, &tried) };
         }
     }
 
@@ -173,19 +172,21 @@ impl Attempt<'_> {
     /// otherwise.
     fn may_go_beside(&self) -> bool {
         let Call { device, program_cache, .. } = self.call;
-        let Ok(DescribedAttempt { outcome, base_is_missing, .. }) = &self.outcome else { return false };
+        let Ok(DescribedAttempt { verdict, tried, base_is_missing, .. }) = &self.outcome else {
+            return false;
+        };
         // What the program itself forbids to compile is asked for by the call that goes down. Where a base is missing
         // nothing was asked, and only a cache of the program's is worth more than an artifact.
         let passes_null = matches!(program_cache, ProgramCache::Null);
         let was_asked = if *base_is_missing { passes_null } else { device.cache_control() };
-        let is_asked = match outcome {
+        let is_asked = match verdict {
             // What the stash had the driver need not have.
-            Ok(verdict) => matches!(verdict.origin, Origin::Stash { .. } | Origin::Parked { .. }),
-            Err(missed) => {
+            Some(verdict) => matches!(verdict.origin, Origin::Stash { .. } | Origin::Parked { .. }),
+            None => {
                 (was_asked || passes_null && device.policy.free_recording)
                     && !self.call.parsed().fails_on_compile_required()
-                    && !missed.as_it_is
-                    && !missed.artifact.is_left_alone()
+                    && !tried.as_it_is
+                    && !tried.artifact.is_left_alone()
             }
         };
         let beside = match program_cache {
@@ -208,10 +209,10 @@ impl Attempt<'_> {
         let (call, parsed) = (self.call, self.call.parsed());
         // What a cache of the layer's had is no hit in the program's.
         let feedback = parsed.feedback.filter(|_| is_beside).map(|feedback| NonNull::from(feedback).cast());
-        let described = self.outcome.map(|DescribedAttempt { pipeline, outcome, mut steps, .. }| {
+        let described = self.outcome.map(|DescribedAttempt { pipeline, mut tried, .. }| {
             // SAFETY: as this function.
-            unsafe { settle::defer(&Request { call, pipeline }, &mut steps) };
-            (pipeline, outcome.err().is_some_and(|missed| missed.has_failed))
+            unsafe { settle::defer(&Request { call, pipeline }, &mut tried) };
+            (pipeline, tried.has_failed)
         });
         match described {
             Ok((pipeline, failed_before)) => Element {
@@ -248,7 +249,7 @@ unsafe fn compile(
 ) -> vk::Result {
     let Some(next) = device.table.create_ray_tracing_pipelines_khr else { return vk::Result::ERROR_UNKNOWN };
     let refusals = attempts.iter().map(|attempt| match &attempt.outcome {
-        Ok(DescribedAttempt { outcome: Err(Missed { artifact: Miss::Refused(refused), .. }), .. }) => {
+        Ok(DescribedAttempt { tried: Attempts { artifact: Miss::Refused(refused), .. }, .. }) => {
             refused.refusals
         }
         _ => 0,

@@ -60,8 +60,8 @@ pub unsafe fn ask<'a, I: CreateInfo>(request: &Request<'a, I>) -> Result<Verdict
     if !has_it {
         return Err(StepAnswer::Nothing);
     }
-    let in_memory = matches!(program_cache, ProgramCache::Unknown(_)) || driver_object_may_have(request);
-    let from = if in_memory { Found::InMemory } else { Found::OnDisk };
     let record = Record::Found { may_be_left: may_be_left_to_workers(call) };
-    Ok(Verdict { answer, origin: Origin::Driver { took, from }, place: Place::Own, record })
+    let in_memory = matches!(program_cache, ProgramCache::Unknown(_)) || driver_object_may_have(request);
+    let origin = Origin::Driver { took, from: if in_memory { Found::InMemory } else { Found::OnDisk } };
+    Ok(Verdict { answer, origin, place: Place::Own, record })
 }

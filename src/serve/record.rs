@@ -17,6 +17,7 @@ use crate::state::pipeline_class::PipelineClass;
 use crate::state::policy::CacheHabit;
 use crate::state::stored::{Source, Stored};
 use vkstash_model::payload::{self, Failure, FoundWith, module_record};
+use vkstash_model::steps::StepAnswer;
 use vkstash_recipe::capture::stage::{self, Named};
 use vkstash_store::format::record::{Key, Kind};
 
@@ -72,6 +73,32 @@ pub fn passes(result: vk::Result) -> bool {
         vk::Result::ERROR_DEVICE_LOST,
     ];
     passing.contains(&result)
+}
+
+/// Queues all that a verdict wants recorded, and notes uses. `stash`: what the stash has answered.
+///
+/// # Safety
+/// The request's create info is valid.
+pub unsafe fn record<I: CreateInfo>(
+    request: &Request<'_, I>,
+    result: vk::Result,
+    origin: Origin,
+    place: &Place<'_>,
+    record: Record,
+    stash: Option<StepAnswer>,
+) -> Learned {
+    let learned = learn(&Subject::of(request), result, origin, place, record);
+    // SAFETY: as this function.
+    unsafe { recipe(request, learned.recipe) };
+    note_siblings(request.call.device, &request.pipeline.key, stash);
+    learned
+}
+
+/// If the driver has refused the artifacts of all siblings, none is offered any more.
+pub fn note_siblings(device: &Device, key: &Key, stash: Option<StepAnswer>) {
+    if stash == Some(StepAnswer::SiblingRefused) {
+        device.stored().into_iter().for_each(|stored| stored.note_refused_siblings(key));
+    }
 }
 
 /// Queues what a verdict wants recorded but the recipe, and notes uses.

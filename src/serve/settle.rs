@@ -7,13 +7,11 @@ use std::time::Duration;
 use ash::vk;
 use smallvec::SmallVec;
 
-use super::artifact::Miss;
 use super::call::{Answer, Call};
 use super::create_info::CreateInfo;
-use super::order;
 use super::record::{self, Learned, RecipeWanted};
 use super::request::Request;
-use super::verdict::{AsItIs, Found, MadeWith, Origin, PendingEntry, Place, Record, Verdict};
+use super::verdict::{AsItIs, Attempts, Found, MadeWith, Miss, Origin, PendingEntry, Place, Record, Verdict};
 use super::{facts, feedback};
 use crate::state::device::Device;
 use crate::state::parked::MadeOf;
@@ -73,18 +71,20 @@ fn nanos(time: Duration) -> u64 {
 pub unsafe fn settle<I: CreateInfo>(
     request: &Request<'_, I>,
     verdict: Verdict<'_>,
-    steps: &mut Steps,
+    attempts: &Attempts<'_>,
 ) -> Answer {
     let Request { call, pipeline } = request;
     let (device, parsed) = (call.device, call.parsed());
-    let Verdict { answer, origin, .. } = verdict;
+    let Verdict { answer, origin, place, record } = verdict;
     let subject = Subject::of(request);
     // Before the cache is paid: whether the program may have expected it there.
     let is_expected = parsed.feedback.is_some() && holds(&subject);
-    let (learned, is_elsewhere) = act(&subject, verdict);
+    let leaves_artifact = matches!(record, Record::Artifact(_));
     // SAFETY: the request's create info is valid, as is its feedback structure, which nobody else writes any more.
-    unsafe {
-        record::recipe(request, learned.recipe);
+    let learned = unsafe {
+        // Before the cache is paid: another thread may look for the artifact as soon as the key is known.
+        let learned = record::record(request, answer.result, origin, &place, record, attempts.stash);
+        let is_elsewhere = pay(&subject, place, learned.is_kept || !leaves_artifact);
         match origin {
             Origin::Layer => feedback::say_none(parsed.feedback),
             Origin::Parked { spent, .. } => feedback::say_made(parsed.feedback, spent),
@@ -96,9 +96,10 @@ pub unsafe fn settle<I: CreateInfo>(
         if is_expected && answer.result == vk::Result::SUCCESS {
             feedback::say_hit(parsed.feedback);
         }
-    }
+        learned
+    };
     let mut counts = counts(answer.result, origin, &learned, why_unkept(device));
-    counts.extend(asked(call, steps));
+    counts.extend(asked(call, attempts));
     let is_had = matches!(origin, Origin::Driver { .. } | Origin::Parked { .. } | Origin::Stash { .. });
     counts.push((Count::IdentifierServed, (parsed.naming.lacks_code && is_had).into()));
     add(device, counts);
@@ -108,7 +109,7 @@ pub unsafe fn settle<I: CreateInfo>(
     if parsed.fails_on_compile_required() && answer.result == vk::Result::PIPELINE_COMPILE_REQUIRED {
         facts::note_refused(&pipeline.key, call.program_cache);
     }
-    note_steps(device, &pipeline.key, steps, answer.result);
+    note_steps(device, &pipeline.key, &attempts.steps, answer.result);
     answer
 }
 
@@ -150,13 +151,14 @@ pub unsafe fn settle_undescribed<I: CreateInfo>(call: &Call<'_, I>, verdict: Ver
 ///
 /// # Safety
 /// The request's create info is valid.
-pub unsafe fn defer<I: CreateInfo>(request: &Request<'_, I>, steps: &mut Steps) {
+pub unsafe fn defer<I: CreateInfo>(request: &Request<'_, I>, attempts: &mut Attempts<'_>) {
     let Request { call, pipeline } = request;
     // SAFETY: as this function.
     unsafe { record::recipe(request, RecipeWanted::Yes) };
-    add(call.device, asked(call, steps));
-    steps.add(StepSource::Own, StepAnswer::Deferred);
-    note_steps(call.device, &pipeline.key, steps, vk::Result::SUCCESS);
+    record::note_siblings(call.device, &pipeline.key, attempts.stash);
+    add(call.device, asked(call, attempts));
+    attempts.steps.add(StepSource::Own, StepAnswer::Deferred);
+    note_steps(call.device, &pipeline.key, &attempts.steps, vk::Result::SUCCESS);
 }
 
 /// Settles one pipeline of a deferred call that is complete, and that bypasses the stash.
@@ -167,25 +169,11 @@ pub fn complete_undescribed(device: &Device, result: vk::Result) {
 /// Settles one pipeline of a deferred call that is complete. What follows at once was settled when the call was made:
 /// the recipe, the feedback and the library.
 pub fn complete(subject: &Subject<'_>, verdict: Verdict<'_>) {
-    let Verdict { answer, origin, .. } = verdict;
-    let (learned, _) = act(subject, verdict);
+    let Verdict { answer, origin, place, record } = verdict;
+    let leaves_artifact = matches!(record, Record::Artifact(_));
+    let learned = record::learn(subject, answer.result, origin, &place, record);
+    pay(subject, place, learned.is_kept || !leaves_artifact);
     add(subject.device, counts(answer.result, origin, &learned, why_unkept(subject.device)));
-}
-
-/// A source has been asked, and did not have the pipeline. `miss`: what has become of the artifact.
-pub fn in_vain(subject: &Subject<'_>, source: order::Source, answer: StepAnswer, miss: &Miss<'_>) {
-    if let (order::Source::Stash, Miss::SiblingsRefused(count)) = (source, miss) {
-        subject.device.stored().into_iter().for_each(|stored| stored.note_refused_siblings(subject.key));
-        return add(subject.device, Counts::from_slice(&[(Count::SiblingNotTaken, u64::from(*count))]));
-    }
-    let count = match (source, answer) {
-        (order::Source::Stash, StepAnswer::Refused) => Count::NotTaken,
-        (order::Source::Stash, StepAnswer::NoModule) => Count::ModuleMissing,
-        (order::Source::Stash, StepAnswer::Quarantined) => Count::Quarantined,
-        (order::Source::Stash, StepAnswer::NotReady) => Count::NotReady,
-        _ => return,
-    };
-    add(subject.device, Counts::from_slice(&[(count, 1)]));
 }
 
 /// Counts `count` pipelines of a call to a driver that is only watched.
@@ -213,9 +201,18 @@ pub fn bypassed(device: &Device, refusal: Refusal) {
 }
 
 /// What is counted of a request, whatever becomes of it.
-fn asked<I: CreateInfo>(call: &Call<'_, I>, steps: &Steps) -> Counts {
+fn asked<I: CreateInfo>(call: &Call<'_, I>, attempts: &Attempts<'_>) -> Counts {
     let by_identifier = call.parsed().naming.lacks_code.then_some(Count::IdentifierRequests);
-    by_identifier.into_iter().chain(steps.unready()).map(|what| (what, 1)).collect()
+    let of_stash = match attempts.stash {
+        Some(StepAnswer::Refused) => Some(Count::NotTaken),
+        Some(StepAnswer::NoModule) => Some(Count::ModuleMissing),
+        Some(StepAnswer::Quarantined) => Some(Count::Quarantined),
+        Some(StepAnswer::NotReady) => Some(Count::NotReady),
+        _ => None,
+    };
+    let all = [by_identifier, of_stash, attempts.unready].into_iter().flatten().map(|what| (what, 1));
+    let refused = if let Miss::SiblingsRefused(refused) = attempts.artifact { refused } else { 0 };
+    all.chain([(Count::SiblingNotTaken, refused.into())]).collect()
 }
 
 /// The only addition to the counters of requests.
@@ -223,17 +220,6 @@ pub fn add(device: &Device, counts: Counts) {
     for (what, amount) in counts {
         device.counters().add(what, amount);
     }
-}
-
-/// Records and notes, and pays the program's cache. Also says whether the pipeline is in a cache that is none of the
-/// program's, so that a hit there is none in the program's.
-fn act(subject: &Subject<'_>, verdict: Verdict<'_>) -> (Learned, bool) {
-    let Verdict { answer, origin, place, record } = verdict;
-    let was_made = matches!(record, Record::Artifact(_));
-    let learned = record::learn(subject, answer.result, origin, &place, record);
-    // Afterwards: another thread may look for the artifact as soon as the key is known.
-    let is_elsewhere = pay(subject, place, learned.is_kept || !was_made);
-    (learned, is_elsewhere)
 }
 
 /// Whether the program may expect the pipeline in the cache that it passed.

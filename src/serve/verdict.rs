@@ -6,13 +6,13 @@ use std::time::Duration;
 use ash::vk;
 
 use super::call::Answer;
-use super::create_info::CreateInfo;
-use super::request::Request;
 use crate::state::blob_digests::BlobDigest;
 use crate::state::parked::MadeOf;
 use crate::state::private_cache::PrivateCache;
 use crate::state::sized_data::NoData;
 use crate::state::stored::Source;
+use crate::steps::Steps;
+use vkstash_model::counters::Count;
 use vkstash_model::payload;
 use vkstash_model::steps::StepAnswer;
 use vkstash_recipe::chain::Refusal;
@@ -186,27 +186,98 @@ impl<'a> Verdict<'a> {
     }
 }
 
-/// Where a pipeline is that was made with this cache of the layer's, and what is recorded of it.
-pub fn in_data<'a, I: CreateInfo>(
-    request: &Request<'a, I>,
-    data: Result<Vec<u8>, NoData>,
-    cache: PrivateCache<'a>,
-) -> (Place<'a>, Record) {
-    let place = match data.as_ref().map(|data| data.get(payload::PREFIX..).unwrap_or_default()) {
-        Ok(blob) => pending_entry(request, cache, blob.len(), Some(blob)),
-        Err(_) => Place::NotInData,
-    };
-    (place, Record::Artifact(data))
+/// Why the stash does not serve a request.
+pub enum Miss<'a> {
+    /// The stash has no artifact, or it could not be offered to the driver.
+    NotOffered,
+    /// The disk is too slow to tell whether the driver may have it.
+    NotReady,
+    /// The stash has the artifact, but no longer the code that must be offered with it: the driver was not asked.
+    ModuleMissing,
+    /// Processes died of it: nothing is offered, and nothing recorded.
+    Quarantined,
+    /// The driver has refused artifacts of this recipe too often: the same.
+    LeftAlone,
+    /// The driver has said COMPILE_REQUIRED.
+    Refused(Refused<'a>),
+    /// The driver has said so of the artifacts of so many siblings, which are all.
+    SiblingsRefused(u8),
 }
 
-/// Beside the cache that the program passed: in this cache, whose data has so many bytes, and is `blob` if that is
-/// known.
-pub fn pending_entry<'a, I: CreateInfo>(
-    request: &Request<'a, I>,
-    cache: PrivateCache<'a>,
-    bytes: usize,
-    blob: Option<&[u8]>,
-) -> Place<'a> {
-    let digest = blob.filter(|_| request.call.parsed().feedback.is_some()).map(BlobDigest::of);
-    Place::Pending(PendingEntry { made_with: MadeWith::Cache(cache), bytes, digest })
+/// A cache with an artifact for which the driver has said COMPILE_REQUIRED.
+pub struct Refused<'a> {
+    /// The cache.
+    pub cache: PrivateCache<'a>,
+    /// How often in a row the driver has refused this recipe's artifacts, this time included.
+    pub refusals: u8,
+}
+
+impl Miss<'_> {
+    /// What the stash has said.
+    pub fn step_answer(&self) -> StepAnswer {
+        match self {
+            Miss::NotOffered => StepAnswer::Nothing,
+            Miss::NotReady => StepAnswer::NotReady,
+            Miss::ModuleMissing => StepAnswer::NoModule,
+            Miss::Quarantined => StepAnswer::Quarantined,
+            Miss::LeftAlone => StepAnswer::LeftAlone,
+            Miss::Refused(_) => StepAnswer::Refused,
+            Miss::SiblingsRefused(_) => StepAnswer::SiblingRefused,
+        }
+    }
+
+    /// Whether nothing of the key is to be recorded.
+    pub fn is_left_alone(&self) -> bool {
+        matches!(self, Miss::LeftAlone | Miss::Quarantined)
+    }
+}
+
+/// What was tried for a request, and what came of it.
+pub struct Attempts<'a> {
+    /// Each step, with its time.
+    pub steps: Steps,
+    /// Why nothing was ready before the program asked, where some are made ahead.
+    pub unready: Option<Count>,
+    /// What has become of the artifact.
+    pub artifact: Miss<'a>,
+    /// What the stash has answered. None: it was not asked.
+    pub stash: Option<StepAnswer>,
+    /// What the driver has answered. None: it was not asked.
+    pub driver: Option<StepAnswer>,
+    /// The driver gets the program's own call as it is.
+    pub as_it_is: bool,
+    /// The stash knows that the driver answers it with an error.
+    pub has_failed: bool,
+}
+
+impl<'a> Attempts<'a> {
+    /// Nothing yet.
+    pub fn new(steps: Steps) -> Attempts<'a> {
+        Attempts {
+            steps,
+            unready: None,
+            artifact: Miss::NotOffered,
+            stash: None,
+            driver: None,
+            as_it_is: false,
+            has_failed: false,
+        }
+    }
+}
+
+impl<'a> PendingEntry<'a> {
+    /// In this cache of the layer's, whose data has so many bytes, and is `blob` where the program asks where its
+    /// pipelines come from.
+    pub fn in_cache(cache: PrivateCache<'a>, bytes: usize, blob: Option<&[u8]>) -> Place<'a> {
+        let digest = blob.map(BlobDigest::of);
+        Place::Pending(PendingEntry { made_with: MadeWith::Cache(cache), bytes, digest })
+    }
+
+    /// The same of a payload that was just read from the cache. `asks`: the program asks where its pipelines come from.
+    pub fn of_data(data: &Result<Vec<u8>, NoData>, cache: PrivateCache<'a>, asks: bool) -> Place<'a> {
+        match data.as_ref().map(|data| data.get(payload::PREFIX..).unwrap_or_default()) {
+            Ok(blob) => PendingEntry::in_cache(cache, blob.len(), Some(blob).filter(|_| asks)),
+            Err(_) => Place::NotInData,
+        }
+    }
 }
