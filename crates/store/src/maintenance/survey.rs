@@ -139,9 +139,13 @@ impl ApplicationFolder {
     ) -> Option<ApplicationFolder> {
         let folder = root.sub(&name, false).ok()?;
         let now = unix_ms();
-        let part = |part| PartFolder::of(root, &name, &folder, part, now);
-        // Where one of them cannot be read now, nothing is known of what the others are needed for.
-        let parts: Vec<PartFolder> = part_names(&folder).into_iter().map(part).collect::<Option<_>>()?;
+        let mut parts = Vec::new();
+        for part in part_names(&folder) {
+            // What is no folder of the user's alone is left out.
+            let Ok(folder) = folder.sub(&part, false) else { continue };
+            // Where one of them cannot be listed now, it is not known what the others are needed for.
+            parts.push(PartFolder::of(root, &name, &folder, part, now)?);
+        }
         let settings = settings.of(&name);
         // An entry without parts is not a stash.
         (!parts.is_empty()).then(|| ApplicationFolder { root: root.clone(), name, settings, parts })
@@ -174,11 +178,10 @@ impl PartFolder {
         name: String,
         now: u64,
     ) -> Option<PartFolder> {
-        let folder = folder.sub(&name, false).ok()?;
-        let files = files(&folder)?;
+        let files = files(folder)?;
         let bytes = files.iter().map(|(_, bytes)| bytes).sum();
         let newest = files.last().map_or(0, |(name, _)| name::age_of(name));
-        let stamp = disk::fstat(&folder).map_or(0, |stat| stat.st_mtime.saturating_mul(1000));
+        let stamp = disk::fstat(folder).map_or(0, |stat| stat.st_mtime.saturating_mul(1000));
         Some(PartFolder {
             root: root.clone(),
             application: application.to_owned(),
