@@ -6,7 +6,6 @@ use std::mem;
 use ash::vk;
 
 use super::create_info::CreateInfo;
-use super::record::may_record_artifact;
 use super::request::Request;
 use super::stopwatch::{Stopwatch, Took};
 use super::verdict::{Found, Miss, Origin, PendingEntry, Place, Record, Refused, Verdict};
@@ -108,7 +107,7 @@ fn through<'a, I: CreateInfo>(request: &Request<'a, I>, miss: &mut Miss<'a>, ask
     let Request { call, pipeline } = request;
     let device = call.device;
     let forbids = call.parsed().fails_on_compile_required();
-    if miss.is_left_alone() || !may_record_artifact(device, call.class()) {
+    if miss.is_left_alone() || !device.records_artifacts(call.class()) {
         return Through::Own;
     }
     // What the program forbids to compile may be in the driver's object.

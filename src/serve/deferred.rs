@@ -16,7 +16,6 @@ use super::create_info::Creation;
 use super::facts::Deferral;
 use super::modules::{self, Stripped};
 use super::operation;
-use super::record::may_record_artifact;
 use super::request::{DescribedPipeline, Request};
 use super::settle;
 use super::verdict::{Attempts, Miss, Origin, Verdict};
@@ -256,7 +255,7 @@ unsafe fn compile(
     });
     let refusals = refusals.max().unwrap_or(0);
     let is_recorded =
-        attempts.iter().all(Attempt::may_go_beside) && may_record_artifact(device, PipelineClass::RayTracing);
+        attempts.iter().all(Attempt::may_go_beside) && device.records_artifacts(PipelineClass::RayTracing);
     let own_cache = if is_recorded { device.caches.commands.for_threads() } else { None };
     let cache = match &own_cache {
         Some(cache) => cache.handle(),

@@ -7,7 +7,6 @@ use ash::vk;
 
 use super::call::Call;
 use super::create_info::CreateInfo;
-use super::record;
 use super::request::Request;
 use crate::state::device::Device;
 use crate::state::driver_hits::DriverHit;
@@ -33,7 +32,7 @@ pub fn may_be_left_to_workers<I: CreateInfo>(call: &Call<'_, I>) -> bool {
         && (device.policy.workers_make_ray_tracing
             || parsed.bind_point != vk::PipelineBindPoint::RAY_TRACING_KHR)
         && !call.names_code_of_the_layers()
-        && record::may_record_artifact(device, call.class())
+        && device.records_artifacts(call.class())
 }
 
 /// Whether background work will record what the driver has of this request.

@@ -8,12 +8,10 @@ use ash::vk;
 use super::create_info::CreateInfo;
 use super::driver_hits;
 use super::request::Request;
-use super::settle::Subject;
-use super::verdict::{Origin, Place, Record};
+use super::verdict::{Origin, Place, Record, Subject};
 use crate::state::described::EncodedObject;
 use crate::state::device::Device;
 use crate::state::parked::MadeOf;
-use crate::state::pipeline_class::PipelineClass;
 use crate::state::policy::CacheHabit;
 use crate::state::stored::{Source, Stored};
 use vkstash_model::payload::{self, Failure, FoundWith, module_record};
@@ -48,11 +46,6 @@ pub enum RecipeWanted {
     IfMissing,
     /// With whatever of what it names is missing.
     Yes,
-}
-
-/// Whether artifacts of this class can be recorded: the driver's caches hold them, and there is a stash.
-pub fn may_record_artifact(device: &Device, class: PipelineClass) -> bool {
-    device.keeps_artifacts() && device.caches_hold(class) && device.stored().is_some()
 }
 
 /// Whether the driver has answered this call with an error before, and not made it since.

@@ -11,51 +11,22 @@ use super::call::{Answer, Call};
 use super::create_info::CreateInfo;
 use super::record::{self, Learned, RecipeWanted};
 use super::request::Request;
-use super::verdict::{AsItIs, Attempts, Found, MadeWith, Miss, Origin, PendingEntry, Place, Record, Verdict};
+use super::verdict::{
+    AsItIs, Attempts, Found, MadeWith, Miss, Origin, PendingEntry, Place, Record, Subject, Verdict,
+};
 use super::{facts, feedback};
 use crate::state::device::Device;
 use crate::state::parked::MadeOf;
-use crate::state::pipeline_class::PipelineClass;
 use crate::state::program_cache::ProgramCache;
 use crate::state::stored::Source;
 use crate::state::switches::{self, CacheKinds};
 use crate::steps::Steps;
 use crate::trace::spans;
 use vkstash_model::counters::Count;
-use vkstash_model::shader_set::ShaderSet;
 use vkstash_model::steps::{CreationResult, StepAnswer, StepSource};
 use vkstash_model::structures;
 use vkstash_recipe::chain::Refusal;
 use vkstash_store::format::record::Key;
-
-/// What a verdict is about, as far as it outlives the program's structures: those of a deferred call are gone when the
-/// verdict is known.
-pub struct Subject<'a> {
-    /// The device.
-    pub device: &'a Device,
-    /// The cache that the program passed.
-    pub program_cache: &'a ProgramCache,
-    /// The key of the recipe.
-    pub key: &'a Key,
-    /// The shaders of the pipeline.
-    pub shaders: &'a ShaderSet,
-    /// The class of pipelines that it is of.
-    pub class: PipelineClass,
-}
-
-impl<'a> Subject<'a> {
-    /// Of a request.
-    pub fn of<I: CreateInfo>(request: &Request<'a, I>) -> Subject<'a> {
-        let Request { call, pipeline } = request;
-        Subject {
-            device: call.device,
-            program_cache: call.program_cache,
-            key: &pipeline.key,
-            shaders: &pipeline.shaders,
-            class: call.class(),
-        }
-    }
-}
 
 /// What is added to the counters.
 pub type Counts = SmallVec<[(Count, u64); 8]>;

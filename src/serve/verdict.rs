@@ -6,16 +6,23 @@ use std::time::Duration;
 use ash::vk;
 
 use super::call::Answer;
+use super::create_info::CreateInfo;
+use super::request::Request;
 use crate::state::blob_digests::BlobDigest;
+use crate::state::device::Device;
 use crate::state::parked::MadeOf;
+use crate::state::pipeline_class::PipelineClass;
 use crate::state::private_cache::PrivateCache;
+use crate::state::program_cache::ProgramCache;
 use crate::state::sized_data::NoData;
 use crate::state::stored::Source;
 use crate::steps::Steps;
 use vkstash_model::counters::Count;
 use vkstash_model::payload;
+use vkstash_model::shader_set::ShaderSet;
 use vkstash_model::steps::StepAnswer;
 use vkstash_recipe::chain::Refusal;
+use vkstash_store::format::record::Key;
 
 /// What has become of a request.
 pub struct Verdict<'a> {
@@ -27,6 +34,35 @@ pub struct Verdict<'a> {
     pub place: Place<'a>,
     /// What the stash is to learn of it.
     pub record: Record,
+}
+
+/// What a verdict is about, as far as it outlives the program's structures: those of a deferred call are gone when the
+/// verdict is known.
+pub struct Subject<'a> {
+    /// The device.
+    pub device: &'a Device,
+    /// The cache that the program passed.
+    pub program_cache: &'a ProgramCache,
+    /// The key of the recipe.
+    pub key: &'a Key,
+    /// The shaders of the pipeline.
+    pub shaders: &'a ShaderSet,
+    /// The class of pipelines that it is of.
+    pub class: PipelineClass,
+}
+
+impl<'a> Subject<'a> {
+    /// Of a request.
+    pub fn of<I: CreateInfo>(request: &Request<'a, I>) -> Subject<'a> {
+        let Request { call, pipeline } = request;
+        Subject {
+            device: call.device,
+            program_cache: call.program_cache,
+            key: &pipeline.key,
+            shaders: &pipeline.shaders,
+            class: call.class(),
+        }
+    }
 }
 
 /// Where an answer comes from.

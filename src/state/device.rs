@@ -494,6 +494,11 @@ impl Device {
         self.caches.probe.is_worth_reading(class)
     }
 
+    /// Whether artifacts of this class can be recorded: the driver's caches hold them, and there is a stash.
+    pub fn records_artifacts(&self, class: PipelineClass) -> bool {
+        self.keeps_artifacts() && self.caches_hold(class) && self.stored().is_some()
+    }
+
     /// Whether the driver is asked before the stash for a pipeline that the program requests with this habit.
     pub fn asks_driver_first(&self, habit: CacheHabit) -> bool {
         self.policy.asks_driver_first(self.instance.config.ask_first, habit)
