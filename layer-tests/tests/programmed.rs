@@ -257,6 +257,21 @@ fn artifacts_that_a_driver_refuses_three_times_are_no_longer_offered() {
     });
 }
 
+/// A driver that cannot be kept from compiling says nothing of what it refuses: what it adds to the data tells.
+#[test]
+fn a_driver_without_cache_control_is_not_offered_what_it_does_not_take_in_every_run() {
+    let stubborn = [json!({ "ignore_blobs": true, "cache_control": false })];
+    on_drivers(&stubborn, |scenario, env, _| {
+        let work = Work { count: 2, caches: Caches::Fresh, ..Work::default() };
+        for expected in [[2, 0, 0, 0], [2, 2, 0, 0], [2, 2, 0, 0], [2, 2, 0, 0], [0, 0, 2, 0], [0, 0, 2, 0]] {
+            let run = run(scenario, env, &work);
+            let names = ["compiled", "not_taken", "compiled_unrecorded", "offered"];
+            assert_eq!(names.map(|name| run.reports.sum(name)), expected, "{}", run.stderr);
+            assert_eq!(run.value.compiles, 2);
+        }
+    });
+}
+
 /// A compile may be much faster than the one before, which a busy machine has delayed: whether what was refused was of
 /// use all the same is told by what the compile adds to its data.
 #[test]

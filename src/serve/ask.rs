@@ -13,7 +13,7 @@ use super::facts::{self, Deferral};
 use super::modules::{self, Stripped};
 use super::order::{self, Source, Then};
 use super::request::{DescribedPipeline, Request};
-use super::verdict::{Attempts, Verdict};
+use super::verdict::{Attempts, Origin, Verdict};
 use super::{artifact, companion, compile, driver, emulated, own, parked, settle};
 use crate::live;
 use crate::steps::Steps;
@@ -179,6 +179,10 @@ unsafe fn ask<'a, I: CreateInfo>(
             }
         };
         match asked {
+            // A driver that cannot be kept from compiling has refused the artifact in this way.
+            Ok(verdict) if source == Source::Stash && matches!(verdict.origin, Origin::Compile { .. }) => {
+                (*stash.insert(StepAnswer::Refused), Some(verdict))
+            }
             Ok(verdict) => (verdict.step_answer(), Some(verdict)),
             Err(answer) => (answer, None),
         }

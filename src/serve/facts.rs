@@ -27,9 +27,12 @@ pub enum Deferral {
 pub fn first<I: CreateInfo>(request: &Request<'_, I>, deferral: Deferral) -> FirstFacts {
     let Request { call, pipeline } = request;
     let parsed = call.parsed();
+    if deferral == Deferral::None && (parsed.has_nothing_to_compile() || parsed.joins_retained()) {
+        return FirstFacts { passes_on: true, ..FirstFacts::default() };
+    }
     let asks_for_hits = parsed.feedback.is_some() && call.program_cache.known().is_some();
     FirstFacts {
-        passes_on: deferral == Deferral::None && (parsed.has_nothing_to_compile() || parsed.joins_retained()),
+        passes_on: false,
         parked_alone: deferral == Deferral::ParkedAlone,
         has_failed: record::has_failed(call.device, &pipeline.key),
         // Looked at in any case: what is parked ends the pair of calls, too.

@@ -71,7 +71,9 @@ pub unsafe fn settle<I: CreateInfo>(
     };
     let mut counts = counts(answer.result, origin, &learned, why_unkept(device));
     counts.extend(asked(call, attempts));
-    let is_had = matches!(origin, Origin::Driver { .. } | Origin::Parked { .. } | Origin::Stash { .. });
+    // A driver that has answered may have had nothing.
+    let is_had = answer.result == vk::Result::SUCCESS
+        && matches!(origin, Origin::Driver { .. } | Origin::Parked { .. } | Origin::Stash { .. });
     counts.push((Count::IdentifierServed, (parsed.naming.lacks_code && is_had).into()));
     add(device, counts);
     if parsed.is_library() && answer.result == vk::Result::SUCCESS {

@@ -60,6 +60,8 @@ fn pipelines_of_one_process_are_served_to_another_by_identifier() {
             let by_identifier = Work { shader, flags2, first, code: Code::Identifier, ..Work::default() };
             let cold = run(scenario, env, by_identifier.clone());
             assert!(cold.value.done.all_refused(), "{:?} {:?}", setting.driver, cold.value.done.results);
+            let counts = ["identifier_requests", "identifier_served"].map(|name| cold.reports.sum(name));
+            assert_eq!(counts, [3, 0], "{:?} {:?}", setting.driver, cold.reports.counters());
             run(scenario, env, Work { code: Code::Module, identifiers: true, ..by_identifier.clone() });
             for caches in [Caches::None, Caches::Fresh, Caches::Shared] {
                 let warm = run(scenario, env, Work { caches, ..by_identifier.clone() });
