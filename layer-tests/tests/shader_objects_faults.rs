@@ -16,6 +16,7 @@ use vkstash_layer_tests::suite::{device_segments, rewrite_artifacts};
 use vkstash_layer_tests::test_driver::TestDriver;
 use vkstash_layer_tests::vulkan::shader_objects::{self, Binary, Code, Shader};
 use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions, allocator, spirv};
+use vkstash_model::failed::Refusals;
 use vkstash_model::payload::{self, StoredShaders, shaders_payload};
 
 const STEPS: &[(&str, Step)] = &[("shaders", shaders)];
@@ -190,7 +191,7 @@ fn fault(more: Value) -> Value {
 /// The payload with these binaries.
 fn with_binaries(payload: &[u8], binaries: &[&[u8]]) -> Vec<u8> {
     let stored = StoredShaders::parse(payload).unwrap();
-    shaders_payload(stored.cost, payload::refusals(payload), &stored.made_by, binaries).unwrap()
+    shaders_payload(stored.cost, Refusals::of(payload), &stored.made_by, binaries).unwrap()
 }
 
 fn is_linked(payload: &[u8]) -> bool {
@@ -405,7 +406,7 @@ fn binaries_that_a_driver_never_takes_are_offered_three_times() {
             let stash = scenario.folder().join(format!("stash {result}"));
             let env = on(&fault(json!({ "code": "binary", "result": result }))).stash(&stash);
             expect(scenario, &env, &program(), [0, 8, 8, 0, 0]);
-            for time in 1..=u64::from(payload::REFUSALS_LIMIT) {
+            for time in 1..=u64::from(Refusals::LIMIT.0) {
                 let recorded = run(scenario, &env, &program());
                 assert_eq!(numbers(&recorded), [0, 8, 8, 8, 0], "{time}: {:?}", recorded.reports);
             }
@@ -440,7 +441,7 @@ fn a_lack_of_memory_for_a_binary_is_none_of_the_programs_errors_and_no_refusal()
     on_drivers(|on, scenario| {
         let (sound, short) = (on(&json!({})), on(&fault(json!({ "code": "binary", "result": NO_MEMORY }))));
         expect(scenario, &sound, &program(), [0, 8, 8, 0, 0]);
-        for _ in 0..=payload::REFUSALS_LIMIT {
+        for _ in 0..=Refusals::LIMIT.0 {
             expect(scenario, &short, &program(), [0, 8, 0, 0, 0]);
         }
         expect(scenario, &sound, &program(), [8, 0, 0, 0, 0]);

@@ -24,6 +24,7 @@ use crate::state::background_work::BackgroundWork;
 use crate::state::device::Device;
 use crate::state::driver_hits::DriverHit;
 use vkstash_model::counters::Count;
+use vkstash_model::failed::Event;
 use vkstash_model::live::Activity;
 use vkstash_recipe::rebuild::RebuildError;
 use vkstash_store::base::once::OnceLock;
@@ -199,7 +200,8 @@ impl Recorder {
         if ends_it(reason) {
             return device.driver_hits.close();
         }
-        driver_hits::note_failed(stored, &hit.key, is_for_good(reason));
+        let event = if is_for_good(reason) { Event::NeverRecorded } else { Event::NotRecorded };
+        stored.note_failed(&hit.key, event);
     }
 
     /// The recorder stops: no pipeline waits, or no more are recorded.

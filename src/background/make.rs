@@ -19,9 +19,9 @@ use crate::state::parked::{Finished, For, MadeOf, UNKNOWN_BYTES};
 use crate::state::private_cache::PrivateCache;
 use crate::state::stored::{Source, Stored};
 use vkstash_model::counters::Count;
-use vkstash_model::payload::{self, Failure, FoundWith};
+use vkstash_model::failed::{Event, Failed};
+use vkstash_model::payload::{self, FoundWith};
 use vkstash_recipe::chain::Arena;
-use vkstash_store::base::memory;
 use vkstash_store::format::record::{Key, Kind};
 
 /// How a pipeline is made in the program's process: only in ways that cannot keep a worker for long.
@@ -108,47 +108,22 @@ pub fn ways(device: &Device, stored: &Stored, key: &Key) -> [Option<Way>; 2] {
         (Some((took, _)), false) => Some((took, Bytes::Recorded)),
         (None, _) => None,
     };
-    let is_doubted = is_doubted(stored, key);
+    // The driver has failed with this key since it had it, or a process has died of it.
+    let failed = stored.failed(key);
+    let is_doubted = failed.is_grave() || stored.device.crash_count(key) > 0;
     let question = question.filter(|_| !is_doubted).map(|(took, bytes)| Way::Found { took, bytes });
     let is_taken = is_kept && stored.device.contains(Kind::Verified, key);
-    let is_wanted = is_kept && (is_taken || !is_doubted) && !is_refused(stored, key);
+    let is_wanted = is_kept && (is_taken || !is_doubted) && !is_refused(stored, key, failed);
     let artifact = is_wanted.then_some(Way::Artifact { is_taken });
     if question.is_some() { [question, artifact] } else { [artifact, None] }
 }
 
-/// Whether the driver has failed with this key since it had it, or a process has died of it.
-fn is_doubted(stored: &Stored, key: &Key) -> bool {
-    let mut record = Vec::new();
-    let has_failed = stored.device.has_any(Kind::Failed)
-        && stored.device.read(Kind::Failed, key, &mut record)
-        && Failure::of(&record).is_grave();
-    has_failed || stored.device.crash_count(key) > 0
-}
-
-/// An artifact that was refused so often is not offered by workers any more. Once may be chance.
-const REFUSALS: u8 = 2;
-
-/// How often the driver has refused this artifact to workers. None: something else is known of the key.
-fn refusals(stored: &Stored, key: &Key, artifact: &[u8]) -> Option<u8> {
-    let mut record = Vec::new();
-    if !stored.device.has_any(Kind::Failed) || !stored.device.read(Kind::Failed, key, &mut record) {
-        return Some(0);
-    }
-    match Failure::of(&record) {
-        Failure::RefusedToWorkers(count, of) => Some(if artifact.starts_with(of) { count } else { 0 }),
-        // What background work could not record, and what siblings did not have, has an artifact by now.
-        failure => (!failure.is_grave()).then_some(0),
-    }
-}
-
-/// Whether the artifact of this key is the one that the driver has refused to workers.
-fn is_refused(stored: &Stored, key: &Key) -> bool {
-    if !stored.device.has_any(Kind::Failed) || !stored.device.contains(Kind::Failed, key) {
-        return false;
-    }
+/// Whether what was refused to workers is the artifact that the stash has now.
+fn is_refused(stored: &Stored, key: &Key, failed: Failed) -> bool {
     let mut artifact = Vec::new();
-    stored.device.read(Kind::Artifact, key, &mut artifact)
-        && refusals(stored, key, &artifact).is_some_and(|count| count >= REFUSALS)
+    failed.not_offered_by_workers().is_some_and(|name| {
+        stored.device.read(Kind::Artifact, key, &mut artifact) && artifact.starts_with(name)
+    })
 }
 
 /// What a pipeline is made of: everything that is read for it.
@@ -176,22 +151,11 @@ impl Inputs {
         if let Way::Compile(cost) = self.way { Some(cost) } else { None }
     }
 
-    /// Remembers that the driver has refused the artifact.
+    /// The driver has refused the artifact.
     pub fn note_refusal(&self, stored: &Stored, key: &Key) {
-        note_refusal(stored, key, &self.artifact);
-    }
-}
-
-/// Remembers that the driver has refused an artifact to a worker. Programs may be served it all the same: of a link the
-/// recipe does not say everything.
-fn note_refusal(stored: &Stored, key: &Key, artifact: &[u8]) {
-    let (Some(count), Some(prefix)) = (refusals(stored, key, artifact), artifact.get(..payload::PREFIX))
-    else {
-        return;
-    };
-    // What is dropped is noted the next time.
-    if let Some(record) = memory::joined(&[&[payload::REFUSED_TO_WORKERS, count.saturating_add(1)], prefix]) {
-        stored.device.put(Kind::Failed, key, record.into_boxed_slice());
+        if let Some(name) = self.artifact.first_chunk() {
+            stored.note_failed(key, Event::RefusedToWorker(*name));
+        }
     }
 }
 

@@ -14,8 +14,9 @@ use super::offer::Offer;
 use super::request::Request;
 use super::verdict::{Miss, Origin, PendingEntry, Record, Refused, Verdict};
 use crate::state::private_cache::PrivateCache;
-use crate::state::stored::{OfSiblings, Source, Stored};
+use crate::state::stored::{Source, Stored};
 use crate::state::width::Width;
+use vkstash_model::failed::Refusals;
 use vkstash_model::payload;
 use vkstash_store::format::record::{Key, Kind};
 use vkstash_store::part::admission::Admission;
@@ -78,7 +79,7 @@ pub struct ArtifactAnswer<'a> {
     /// When the artifact was at hand.
     started: Instant,
     /// The driver, which cannot be kept from compiling, did so: how often in a row it has refused artifacts now.
-    refused: Option<u8>,
+    refused: Option<Refusals>,
 }
 
 /// Reads the artifact of a key in the device's own part.
@@ -102,11 +103,7 @@ unsafe fn make_of_sibling<'a, I: CreateInfo>(
     let (device, key) = (call.device, &pipeline.key);
     let takes_siblings = device.policy.siblings.contains(&call.parsed().bind_point);
     let stored = device.stored().filter(|_| takes_siblings).ok_or(Miss::NotOffered)?;
-    let mut before = match stored.known_of_siblings(key, buffer) {
-        OfSiblings::Refused => return Err(Miss::NotOffered),
-        OfSiblings::Taken(number) => Some(number),
-        OfSiblings::Nothing | OfSiblings::SomethingElse => None,
-    };
+    let Ok(mut before) = stored.first_sibling(key) else { return Err(Miss::NotOffered) };
     let (mut next, mut offered, mut refused) = (0, None, 0);
     while next < MOST_SIBLINGS {
         let first = before.take();
@@ -121,7 +118,7 @@ unsafe fn make_of_sibling<'a, I: CreateInfo>(
                 continue;
             }
         }
-        if payload::refusals(buffer) >= payload::REFUSALS_LIMIT || payload::parse(buffer).is_none() {
+        if Refusals::of(buffer).are_too_many() || payload::parse(buffer).is_none() {
             continue;
         }
         // SAFETY: the request's create info stays valid for every sibling's artifact that is tried.
@@ -153,8 +150,8 @@ pub unsafe fn make_of<'a, I: CreateInfo>(
     let Request { call, pipeline } = request;
     let device = call.device;
     let stored = device.stored().ok_or(Miss::NotOffered)?;
-    let refusals = payload::refusals(buffer);
-    if refusals >= payload::REFUSALS_LIMIT {
+    let refusals = Refusals::of(buffer);
+    if refusals.are_too_many() {
         return Err(Miss::LeftAlone);
     }
     let (cost, blob) = payload::parse(buffer).ok_or(Miss::NotOffered)?;
@@ -181,10 +178,10 @@ pub unsafe fn make_of<'a, I: CreateInfo>(
     let answer = unsafe { call.create_with(cache.handle(), &info) };
     drop(inside);
     drop(admission);
-    let refused = before.is_some_and(|before| cache.has_grown(before)).then_some(refusals + 1);
+    let refused = before.is_some_and(|before| cache.has_grown(before)).then_some(refusals.and_one());
     match answer.result {
         vk::Result::PIPELINE_COMPILE_REQUIRED if device.cache_control() => {
-            Err(Miss::Refused(Refused { cache, refusals: refusals + 1 }))
+            Err(Miss::Refused(Refused { cache, refusals: refusals.and_one() }))
         }
         _ => Ok(ArtifactAnswer { answer, cost, source, cache, started, refused }),
     }

@@ -13,6 +13,7 @@ use crate::state::pipeline_class::PipelineClass;
 use crate::state::private_cache::PrivateCache;
 use crate::state::program_cache::{Contents, ProgramCache};
 use crate::state::sized_data::NoData;
+use vkstash_model::failed::Refusals;
 use vkstash_model::payload;
 
 /// The cache that a call goes through.
@@ -84,13 +85,13 @@ pub unsafe fn compile<'a, I: CreateInfo>(
             return Some(Verdict { answer, origin, place, record: Record::Nothing });
         }
         Through::Refused(Refused { cache, refusals }) => in_cache(cache, refusals),
-        Through::Private(cache) => in_cache(cache, 0),
+        Through::Private(cache) => in_cache(cache, Refusals::NONE),
         Through::OwnAlone => {
             // Not the program's cache itself, which other threads may fill meanwhile. It may hold a few pipelines of
             // theirs by now, which makes the artifact larger and no less right.
             // SAFETY: the program's cache is alive, and this call may use it (contract 4.4).
             let copy = unsafe { device.caches.commands.snapshot(call.program_cache.handle()) };
-            let data = copy.map_or(Err(NoData::Unreadable), |copy| data_of(&copy, 0));
+            let data = copy.map_or(Err(NoData::Unreadable), |copy| data_of(&copy, Refusals::NONE));
             (if data.is_ok() { Place::OwnAlone } else { Place::Own }, Record::Artifact(data))
         }
         Through::Own => (Place::Own, Record::NoArtifact),

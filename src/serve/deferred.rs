@@ -26,6 +26,7 @@ use crate::state::pipeline_class::PipelineClass;
 use crate::state::private_cache::PrivateCache;
 use crate::state::program_cache::ProgramCache;
 use crate::steps::Steps;
+use vkstash_model::failed::Refusals;
 use vkstash_model::live::Activity;
 use vkstash_recipe::chain::{Arena, Refusal};
 
@@ -251,9 +252,9 @@ unsafe fn compile(
         Ok(DescribedAttempt { tried: Attempts { artifact: Miss::Refused(refused), .. }, .. }) => {
             refused.refusals
         }
-        _ => 0,
+        _ => Refusals::NONE,
     });
-    let refusals = refusals.max().unwrap_or(0);
+    let refusals = refusals.max().unwrap_or_default();
     let is_recorded =
         attempts.iter().all(Attempt::may_go_beside) && device.records_artifacts(PipelineClass::RayTracing);
     let own_cache = if is_recorded { device.caches.commands.for_threads() } else { None };

@@ -11,7 +11,7 @@ use super::request::Request;
 use crate::state::device::Device;
 use crate::state::driver_hits::DriverHit;
 use crate::state::private_cache::PrivateCache;
-use crate::state::stored::Stored;
+use vkstash_model::failed::Refusals;
 use vkstash_model::payload;
 use vkstash_recipe::chain::Arena;
 use vkstash_store::format::record::{Key, Kind};
@@ -19,7 +19,7 @@ use vkstash_store::format::record::{Key, Kind};
 /// Leaves it to background work to record what the driver has of this key. False: it is there, or cannot be recorded.
 pub fn leave_to_workers(device: &Device, key: &Key, took: Duration) -> bool {
     let Some(stored) = device.stored() else { return false };
-    let is_wanted = !stored.has_artifact(key) && !has_failed(stored, key);
+    let is_wanted = !stored.has_artifact(key) && stored.failed(key).may_be_recorded();
     is_wanted && device.driver_hits.note(DriverHit { key: *key, took })
 }
 
@@ -38,31 +38,8 @@ pub fn may_be_left_to_workers<I: CreateInfo>(call: &Call<'_, I>) -> bool {
 /// Whether background work will record what the driver has of this request.
 pub fn is_recorded_by_workers<I: CreateInfo>(request: &Request<'_, I>) -> bool {
     let Request { call, pipeline } = request;
-    let has_failed = || call.device.stored().is_none_or(|stored| has_failed(stored, &pipeline.key));
-    may_be_left_to_workers(call) && !has_failed()
-}
-
-/// How often background work has failed to record what the driver has of this key. None: something else is known of
-/// it.
-fn failures(stored: &Stored, key: &Key) -> Option<u8> {
-    let mut record = Vec::new();
-    if !stored.device.has_any(Kind::Failed) || !stored.device.read(Kind::Failed, key, &mut record) {
-        return Some(0);
-    }
-    payload::tries(&record)
-}
-
-/// Whether background work tries no more to record what the driver has of this key.
-pub fn has_failed(stored: &Stored, key: &Key) -> bool {
-    failures(stored, key).is_none_or(|count| count >= payload::MOST_TRIES)
-}
-
-/// Background work could not record what the driver has of this key. `for_good`: nor will it be able to.
-pub fn note_failed(stored: &Stored, key: &Key, for_good: bool) {
-    let Some(before) = failures(stored, key) else { return };
-    let count = if for_good { payload::MOST_TRIES } else { before.saturating_add(1) };
-    // If the store drops this record, the key is tried again. It replaces no error: the driver has made the pipeline.
-    stored.device.put(Kind::Failed, key, Box::new([payload::NOT_RECORDED, count]));
+    may_be_left_to_workers(call)
+        && call.device.stored().is_some_and(|stored| stored.failed(&pipeline.key).may_be_recorded())
 }
 
 /// Why what the driver had was not recorded.
@@ -116,7 +93,8 @@ pub unsafe fn make_again<'a, I: CreateInfo>(
         error => return Err(NotRecorded::Driver(error)),
     }
     let record = |cache: &PrivateCache<'_>| {
-        let payload = cache.data_behind(&payload::prefix(took, 0)).map_err(|_| NotRecorded::NoData)?;
+        let payload =
+            cache.data_behind(&payload::prefix(took, Refusals::NONE)).map_err(|_| NotRecorded::NoData)?;
         // The program may have had it compiled meanwhile.
         let is_there = stored.device.contains(Kind::Artifact, &pipeline.key);
         let is_kept =

@@ -16,6 +16,7 @@ use crate::state::device::{Device, IdentifierMode};
 use crate::state::pipeline_class::PipelineClass;
 use crate::state::program_cache::ProgramCache;
 use vkstash_model::counters::Count;
+use vkstash_model::failed::Refusals;
 use vkstash_model::payload;
 use vkstash_recipe::capture::stage::Naming;
 use vkstash_store::base::memory;
@@ -82,7 +83,7 @@ pub unsafe fn watch(
         program_cache: program_cache.clone(),
         is_watched: true,
         pipelines,
-        refusals: 0,
+        refusals: Refusals::NONE,
         started: Instant::now(),
     };
     // SAFETY: `below` passes on the program's valid arguments, with this operation and `count` elements of

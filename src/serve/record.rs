@@ -14,7 +14,8 @@ use crate::state::device::Device;
 use crate::state::parked::MadeOf;
 use crate::state::policy::CacheHabit;
 use crate::state::stored::{Source, Stored};
-use vkstash_model::payload::{self, Failure, FoundWith, module_record};
+use vkstash_model::failed::{Event, Failed};
+use vkstash_model::payload::{self, FoundWith, module_record};
 use vkstash_model::steps::StepAnswer;
 use vkstash_recipe::capture::stage::{self, Named};
 use vkstash_store::format::record::{Key, Kind};
@@ -50,12 +51,7 @@ pub enum RecipeWanted {
 
 /// Whether the driver has answered this call with an error before, and not made it since.
 pub fn has_failed(device: &Device, key: &Key) -> bool {
-    let mut payload = Vec::new();
-    device.stored().is_some_and(|stored| {
-        device.knows_failures()
-            && stored.device.read(Kind::Failed, key, &mut payload)
-            && Failure::of(&payload) == Failure::Error
-    })
+    device.knows_failures() && device.stored().is_some_and(|stored| stored.failed(key) == Failed::Error)
 }
 
 /// Whether an error is none of what the driver was asked for: a lack of memory, and a lost device.
@@ -211,7 +207,7 @@ fn note_failure(device: &Device, stored: &Stored, key: &Key, before: bool, resul
     if now && stored.device.contains(Kind::Artifact, key) {
         return;
     }
-    if put(device, stored, Kind::Failed, key, Box::new([u8::from(now)])) {
+    if stored.note_failed(key, if now { Event::Error } else { Event::Success }) {
         device.count_failure(now);
     }
 }

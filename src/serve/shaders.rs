@@ -17,6 +17,7 @@ use crate::state::shader_code::Binaries;
 use crate::state::sized_data;
 use crate::state::stored::Stored;
 use vkstash_model::counters::{BypassReason, Count};
+use vkstash_model::failed::Refusals;
 use vkstash_model::key;
 use vkstash_model::live::Activity;
 use vkstash_model::payload::{self, ShaderBinaries, StoredShaders, module_record};
@@ -44,18 +45,18 @@ struct Making<'a> {
 struct Missing<'a> {
     unit: Unit,
     described: Described<'a>,
-    refusals: Refusals,
+    refusals: Recorded,
 }
 
 /// How often in a row the driver has refused what was recorded of shaders. None: it is not recorded again, because the
 /// driver has refused it too often, or because what the stash has is good, and could not be used.
-type Refusals = Option<u8>;
+type Recorded = Option<Refusals>;
 
 /// Shaders that the driver has made of their code.
 pub struct NewShaders<'a> {
     /// Which drivers take their binaries.
     takes: &'a ShaderBinaries,
-    units: Vec<(Vec<vk::ShaderEXT>, Described<'a>, Refusals)>,
+    units: Vec<(Vec<vk::ShaderEXT>, Described<'a>, Recorded)>,
     /// What the driver needed for one shader.
     cost: Duration,
 }
@@ -176,7 +177,7 @@ fn new_units<'a>(
     missing: Vec<Missing<'a>>,
     handles: &[vk::ShaderEXT],
     counts: &mut Counts,
-) -> Vec<(Vec<vk::ShaderEXT>, Described<'a>, Refusals)> {
+) -> Vec<(Vec<vk::ShaderEXT>, Described<'a>, Recorded)> {
     let (mut units, mut compiled) = (Vec::new(), 0);
     for Missing { unit, described, refusals } in missing {
         let made: Vec<vk::ShaderEXT> = unit.iter().map(|&place| handles[place]).collect();
@@ -246,7 +247,7 @@ unsafe fn offer(
     described: &Described<'_>,
     infos: &[&Info<'_>],
     counts: &mut Counts,
-) -> Result<Vec<vk::ShaderEXT>, Refusals> {
+) -> Result<Vec<vk::ShaderEXT>, Recorded> {
     let device = making.device;
     let Some(stored) = device.stored() else { return Err(None) };
     let (key, mut buffer, started) = (&described.key, Vec::new(), Instant::now());
@@ -263,7 +264,7 @@ unsafe fn offer(
                 counts.extend(is_first.then(|| saves(&buffer)));
                 return Ok(made);
             }
-            Err(Some(0)) => {}
+            Err(Some(Refusals::NONE)) => {}
             Err(refusals) => return Err(refusals),
         }
     }
@@ -280,7 +281,7 @@ unsafe fn offer(
             return Ok(made);
         }
     }
-    Err(Some(0))
+    Err(Some(Refusals::NONE))
 }
 
 /// Has the driver make the shaders of one record.
@@ -294,7 +295,7 @@ unsafe fn offer_record(
     record: &[u8],
     infos: &[&Info<'_>],
     counts: &mut Counts,
-) -> Result<Vec<vk::ShaderEXT>, Refusals> {
+) -> Result<Vec<vk::ShaderEXT>, Recorded> {
     let Making { device, takes, allocator } = making;
     let Some(create) = device.table.create_shaders else { return Err(None) };
     let is_whole = |found: &StoredShaders<'_>| {
@@ -302,9 +303,9 @@ unsafe fn offer_record(
     };
     let found = StoredShaders::parse(record).filter(|found| is_whole(found) && takes.take(&found.made_by));
     // Nothing that this driver has made was refused.
-    let Some(found) = found else { return Err(Some(0)) };
-    let refusals = payload::refusals(record);
-    if refusals >= payload::REFUSALS_LIMIT {
+    let Some(found) = found else { return Err(Some(Refusals::NONE)) };
+    let refusals = Refusals::of(record);
+    if refusals.are_too_many() {
         return Err(None);
     }
     let copied = Binaries::copy(&found.binaries).filter(|copied| device.shader_code.has_room(copied));
@@ -350,7 +351,7 @@ unsafe fn offer_record(
     }
     // Another error counts as a refusal. The driver gets the program's own call now, whose error is the program's.
     counts.push((Count::ShadersNotTaken, infos.len() as u64));
-    Err(Some(refusals + 1))
+    Err(Some(refusals.and_one()))
 }
 
 /// Records the binaries of shaders that the driver has made, and whatever of their recipes is missing.

@@ -18,6 +18,7 @@ use crate::state::sized_data::NoData;
 use crate::state::stored::Source;
 use crate::steps::Steps;
 use vkstash_model::counters::Count;
+use vkstash_model::failed::Refusals;
 use vkstash_model::payload;
 use vkstash_model::shader_set::ShaderSet;
 use vkstash_model::steps::StepAnswer;
@@ -245,7 +246,7 @@ pub struct Refused<'a> {
     /// The cache.
     pub cache: PrivateCache<'a>,
     /// How often in a row the driver has refused this recipe's artifacts, this time included.
-    pub refusals: u8,
+    pub refusals: Refusals,
 }
 
 impl Miss<'_> {

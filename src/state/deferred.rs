@@ -13,6 +13,7 @@ use ash::vk::{self, Handle};
 
 use super::described::LibraryObject;
 use super::program_cache::ProgramCache;
+use vkstash_model::failed::Refusals;
 use vkstash_model::shader_set::ShaderSet;
 use vkstash_store::base::sync::{Mutex, MutexGuard};
 use vkstash_store::format::record::Key;
@@ -49,7 +50,7 @@ pub struct DeferredCall {
     /// complete.
     pub pipelines: *mut vk::Pipeline,
     /// How often at most the driver has refused artifacts of these keys.
-    pub refusals: u8,
+    pub refusals: Refusals,
     /// When the call was made.
     pub started: Instant,
 }

@@ -35,8 +35,9 @@ use crate::live;
 use crate::log;
 use crate::stats::Counters;
 use vkstash_model::counters::Count;
+use vkstash_model::failed::Failed;
 use vkstash_model::identifier::NativeIdentifier;
-use vkstash_model::payload::{Failure, ShaderBinaries};
+use vkstash_model::payload::ShaderBinaries;
 use vkstash_model::recipe::SCHEMA;
 use vkstash_recipe::device_configuration::DeviceConfiguration;
 use vkstash_store::base::once::OnceLock;
@@ -517,7 +518,7 @@ impl Device {
         }
         let mut live = 0;
         let is_whole = stored.device.for_each(Kind::Failed, &mut |_, payload| {
-            live += i64::from(Failure::of(payload) == Failure::Error)
+            live += i64::from(Failed::of(payload) == Failed::Error)
         });
         // What is not read yet may name more of them.
         if is_whole && !stored.device.may_have_more() {

@@ -7,7 +7,7 @@ use super::switches::{self, CacheKinds};
 use crate::stats::Counters;
 use vkstash_model::check;
 use vkstash_model::counters::Count;
-use vkstash_model::payload::{self, Failure};
+use vkstash_model::failed::{Event, Failed};
 use vkstash_store::base::memory;
 use vkstash_store::base::once::OnceLock;
 use vkstash_store::format::record::{Key, Kind};
@@ -41,18 +41,8 @@ pub enum Source {
     Sibling,
 }
 
-/// What is known of the artifacts that siblings have of a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OfSiblings {
-    /// Nothing.
-    Nothing,
-    /// The driver has refused all of them.
-    Refused,
-    /// The driver has taken that of the sibling of this number, after it had refused another one.
-    Taken(usize),
-    /// Something else of the key.
-    SomethingElse,
-}
+/// The driver has refused the artifacts that all siblings have of a key.
+pub struct AllRefused;
 
 impl Stored {
     /// Nothing of it is read yet. `siblings` and `versions`: of the device part, where the driver takes their artifacts
@@ -90,31 +80,39 @@ impl Stored {
             || self.siblings.as_ref().is_some_and(|siblings| siblings.read_taken(key, buffer))
     }
 
-    /// What the driver has said before of the artifacts that siblings have of this key, in this run or an earlier one.
-    pub fn known_of_siblings(&self, key: &Key, buffer: &mut Vec<u8>) -> OfSiblings {
-        if !self.device.has_any(Kind::Failed) || !self.device.read(Kind::Failed, key, buffer) {
-            return OfSiblings::Nothing;
+    /// What is known to have failed with a key, in this run or an earlier one.
+    pub fn failed(&self, key: &Key) -> Failed {
+        let mut record = Vec::new();
+        if !self.device.has_any(Kind::Failed) || !self.device.read(Kind::Failed, key, &mut record) {
+            return Failed::Nothing;
         }
-        match Failure::of(buffer) {
-            Failure::SiblingsRefused => OfSiblings::Refused,
+        Failed::of(&record)
+    }
+
+    /// Notes what has happened to a key. False: nothing new is known, or the store does not take it, which is found out
+    /// again.
+    pub fn note_failed(&self, key: &Key, event: Event) -> bool {
+        let before = self.failed(key);
+        let after = before.after(event);
+        after != before && after.record().is_some_and(|record| self.device.put(Kind::Failed, key, record))
+    }
+
+    /// The number of the sibling whose artifact of this key is offered first. Err: none is offered.
+    pub fn first_sibling(&self, key: &Key) -> Result<Option<usize>, AllRefused> {
+        match self.failed(key) {
+            Failed::SiblingsRefused => Err(AllRefused),
             // One that is not there any more says nothing.
-            Failure::SiblingTaken(name) => {
-                let number = self.siblings.as_ref().and_then(|siblings| siblings.number(name));
-                number.map_or(OfSiblings::Nothing, OfSiblings::Taken)
-            }
-            _ => OfSiblings::SomethingElse,
+            Failed::SiblingTaken(name) => Ok(self.siblings.as_ref().and_then(|all| all.number(&name))),
+            _ => Ok(None),
         }
     }
 
-    /// The driver has taken the artifact of the sibling of this number. `is_kept`: later runs offer it first, unless
-    /// something else is known of the key.
+    /// The driver has taken the artifact of the sibling of this number. `is_kept`: later runs offer it first.
     pub fn note_taken_sibling(&self, key: &Key, number: usize, is_kept: bool) {
         let Some(siblings) = &self.siblings else { return };
         siblings.note_taken(key, number);
-        let is_kept = is_kept && self.known_of_siblings(key, &mut Vec::new()) != OfSiblings::SomethingElse;
         if let Some(name) = siblings.name(number).filter(|_| is_kept) {
-            // What is dropped is found out again.
-            self.device.put(Kind::Failed, key, Box::new(payload::sibling_taken(&name)));
+            self.note_failed(key, Event::SiblingTaken(name));
         }
     }
 
@@ -125,15 +123,12 @@ impl Stored {
             || self.siblings.as_ref().is_some_and(|siblings| siblings.read_pair(digest, buffer))
     }
 
-    /// The driver has refused all siblings' artifacts of this key: none is offered any more in this process, nor,
-    /// unless something else is known of the key, in a later one.
+    /// The driver has refused all siblings' artifacts of this key: none is offered any more.
     pub fn note_refused_siblings(&self, key: &Key) {
         if let Some(siblings) = &self.siblings {
             siblings.note_refused(key);
         }
-        if self.known_of_siblings(key, &mut Vec::new()) != OfSiblings::SomethingElse {
-            self.device.put(Kind::Failed, key, Box::new([payload::SIBLINGS_REFUSED]));
-        }
+        self.note_failed(key, Event::SiblingsRefused);
     }
 
     /// Queues a record of the device's own part. False: the store does not take it, which is counted.

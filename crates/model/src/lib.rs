@@ -4,6 +4,7 @@
 //!
 //! - [`check`] whether a record is what its key says
 //! - [`shader_set`] which shaders a pipeline is made of, as one number
+//! - [`failed`] the state of a key with which something has failed
 //! - [`payload`] the bytes of modules, artifacts and small records; [`identifier`] module identities, and drivers' own
 //!   identifiers
 //! - [`recipe`] what a recipe holds
@@ -19,6 +20,7 @@
 pub mod check;
 pub mod counters;
 pub mod driver_caches;
+pub mod failed;
 pub mod identifier;
 pub mod key;
 mod list;

@@ -5,6 +5,8 @@
 use std::time::Duration;
 
 use ash::vk;
+
+use crate::failed::Refusals;
 use vkstash_store::base::memory;
 
 /// Bytes of a module's record before its code.
@@ -87,99 +89,18 @@ pub fn found(payload: &[u8]) -> Option<(Duration, FoundWith)> {
     Some((cost(payload.get(..4)?)?, with))
 }
 
-/// First byte of a failed record: background work could not record what the driver had (docs/format.md).
-pub const NOT_RECORDED: u8 = 6;
-/// First byte of a failed record: the driver has refused the artifact of this key to workers.
-pub const REFUSED_TO_WORKERS: u8 = 5;
-/// First byte of a failed record: the driver has refused artifacts that devices with other features have of this key.
-pub const SIBLINGS_REFUSED: u8 = 7;
-/// What names a sibling in a record: the first bytes of the digest of what its devices enable.
-pub type SiblingName = [u8; 8];
-
-/// The payload of a failed record: the driver has taken the artifact of the sibling with this name.
-pub fn sibling_taken(name: &SiblingName) -> [u8; 9] {
-    let mut record = [SIBLINGS_REFUSED; 9];
-    record[1..].copy_from_slice(name);
-    record
-}
-
-/// A pipeline that could not be recorded so often is not tried again. One failure may be chance.
-pub const MOST_TRIES: u8 = 2;
-
-/// What a failed record says of a key (docs/format.md).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Failure<'a> {
-    /// The driver answers the creation call with an error.
-    Error,
-    /// The driver answered the creation call with an error once, and does not any more.
-    Past,
-    /// The driver has refused the artifact to workers so often; the artifact begins with these bytes.
-    RefusedToWorkers(u8, &'a [u8]),
-    /// Background work could not record the driver's pipeline so often.
-    NotRecorded(u8),
-    /// The driver has refused the artifacts that devices with other features have of the key.
-    SiblingsRefused,
-    /// The driver has refused the artifacts of some siblings, and has taken that of this one.
-    SiblingTaken(&'a SiblingName),
-    /// A worker of `vkstash prewarm` died while the driver compiled the pipeline, or that took too long or too much
-    /// memory: workers leave the key alone.
-    PrewarmQuarantine,
-    /// This version does not know the record's content, which may say as much.
-    Unknown,
-}
-
-impl Failure<'_> {
-    /// Reads a record.
-    pub fn of(record: &[u8]) -> Failure<'_> {
-        match record {
-            [0] => Failure::Past,
-            [1] => Failure::Error,
-            [REFUSED_TO_WORKERS, count, artifact @ ..] => Failure::RefusedToWorkers(*count, artifact),
-            [NOT_RECORDED, count] => Failure::NotRecorded(*count),
-            [SIBLINGS_REFUSED] => Failure::SiblingsRefused,
-            [SIBLINGS_REFUSED, name @ ..] => name.try_into().map_or(Failure::Unknown, Failure::SiblingTaken),
-            [2..=4] => Failure::PrewarmQuarantine,
-            _ => Failure::Unknown,
-        }
-    }
-
-    /// Whether workers leave the key alone: a driver fails with it, a worker has died of it, or nothing is known.
-    pub fn is_grave(self) -> bool {
-        matches!(self, Failure::Error | Failure::PrewarmQuarantine | Failure::Unknown)
-    }
-}
-
-/// How often what the driver has of a key could not be recorded, as a failed record says. None: workers leave the key
-/// alone ([`Failure::is_grave`]).
-pub fn tries(record: &[u8]) -> Option<u8> {
-    match Failure::of(record) {
-        Failure::NotRecorded(count) => Some(count),
-        // The pipeline is made again, or its artifact was refused and is no longer there.
-        failure => (!failure.is_grave()).then_some(0),
-    }
-}
-
 /// What stands before the blob in an artifact's payload (docs/format.md): what the compile, or the driver's answer from
 /// its own caches, took in microseconds, the form of the rest, and the refusals in a row.
-pub fn prefix(cost: Duration, refusals: u8) -> [u8; PREFIX] {
+pub fn prefix(cost: Duration, refusals: Refusals) -> [u8; PREFIX] {
     let mut bytes = [0; PREFIX];
     bytes[..4].copy_from_slice(&cost_record(cost));
     bytes[4] = FORM_CACHE_BLOB;
-    bytes[5] = refusals;
+    bytes[5] = refusals.0;
     bytes
 }
 
 /// Form of an artifact's payload: the bytes after the prefix are the data of a VkPipelineCache.
 const FORM_CACHE_BLOB: u8 = 1;
-
-/// Drivers give out blobs that they never take back: RADV does so for some ray tracing libraries. After this many
-/// refusals an artifact is neither offered nor made again for this device header.
-pub const REFUSALS_LIMIT: u8 = 3;
-
-/// How often in a row the driver has refused what was recorded under this key.
-pub fn refusals(payload: &[u8]) -> u8 {
-    payload.get(5).copied().unwrap_or(0)
-}
 
 /// An artifact's payload: the cost of the compile and the blob. None for a form that this version does not
 /// know.
@@ -212,7 +133,7 @@ impl ShaderBinaries {
 /// memory for it.
 pub fn shaders_payload(
     cost: Duration,
-    refusals: u8,
+    refusals: Refusals,
     made_by: &ShaderBinaries,
     binaries: &[&[u8]],
 ) -> Option<Vec<u8>> {
@@ -269,11 +190,11 @@ mod tests {
     fn shader_binaries_are_read_as_they_were_written_and_no_cut_one_is() {
         let made_by = ShaderBinaries { uuid: [7; 16], version: 3 };
         let binaries = [&[1; 5][..], &[], &[2; 40]];
-        let payload = shaders_payload(Duration::from_micros(9), 2, &made_by, &binaries).unwrap();
+        let payload = shaders_payload(Duration::from_micros(9), Refusals(2), &made_by, &binaries).unwrap();
         let stored = StoredShaders::parse(&payload).unwrap();
         assert_eq!((stored.cost, stored.made_by), (Duration::from_micros(9), made_by));
         assert!(stored.binaries.iter().copied().eq(binaries));
-        assert_eq!(refusals(&payload), 2);
+        assert_eq!(Refusals::of(&payload), Refusals(2));
         assert_eq!(parse(&payload), None);
         for length in 0..payload.len() {
             // A cut behind a whole binary gives fewer of them, which are not those of the recipe.
@@ -287,17 +208,6 @@ mod tests {
         let of = |byte, version| ShaderBinaries { uuid: [byte; 16], version };
         assert!(of(1, 2).take(&of(1, 2)) && of(1, 3).take(&of(1, 2)));
         assert!(!of(1, 1).take(&of(1, 2)) && !of(2, 3).take(&of(1, 2)));
-    }
-
-    #[test]
-    fn a_record_names_the_sibling_that_was_taken_or_none_and_a_name_of_another_length_is_unknown() {
-        let record = [SIBLINGS_REFUSED, 1, 2, 3, 4, 5, 6, 7, 8, 9];
-        assert_eq!(Failure::of(&record[..1]), Failure::SiblingsRefused);
-        assert_eq!(Failure::of(&record[..9]), Failure::SiblingTaken(&[1, 2, 3, 4, 5, 6, 7, 8]));
-        for length in [2, 8, 10] {
-            assert_eq!(Failure::of(&record[..length]), Failure::Unknown, "{length}");
-        }
-        assert!(!Failure::of(&record[..9]).is_grave(), "workers may make the pipeline");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use vkstash_model::check;
+use vkstash_model::failed::Refusals;
 use vkstash_model::payload::{self, ShaderBinaries};
 use vkstash_remote::key::Signer;
 use vkstash_remote::manifest::{Content, Manifest, Segment};
@@ -210,7 +211,9 @@ fn whatever_a_machine_publishes_others_take() {
     let device = stash.device(&header()).unwrap();
     let made_by = ShaderBinaries { uuid: [7; 16], version: 3 };
     let data = noise(5, 900);
-    let shaders = payload::shaders_payload(Duration::from_millis(3), 0, &made_by, &[&data, &data]).unwrap();
+    let shaders =
+        payload::shaders_payload(Duration::from_millis(3), Refusals::NONE, &made_by, &[&data, &data])
+            .unwrap();
     assert!(device.put(Kind::Artifact, &key(10), shaders.as_slice().into()));
     for kind in Kind::ALL.into_iter().filter(|kind| check::travel(*kind).is_of_a_device()) {
         let payload = match kind {

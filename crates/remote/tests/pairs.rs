@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use vkstash_exchange::{export::export, import::import};
+use vkstash_model::failed::Refusals;
 use vkstash_model::payload::{self, ShaderBinaries};
 use vkstash_sessions::description::{Description, Guid, Mode, Place};
 use vkstash_sessions::session::Session;
@@ -68,9 +69,14 @@ fn recorded(number: u64) -> Vec<u8> {
     let data = noise(number - u64::from(number % 4 == 3), 3000);
     let cost = Duration::from_micros(9);
     match number % 4 {
-        1 => payload::shaders_payload(cost, 0, &ShaderBinaries { uuid: [7; 16], version: 3 }, &[&data])
-            .unwrap(),
-        _ => [&payload::prefix(cost, 0)[..], &data].concat(),
+        1 => payload::shaders_payload(
+            cost,
+            Refusals::NONE,
+            &ShaderBinaries { uuid: [7; 16], version: 3 },
+            &[&data],
+        )
+        .unwrap(),
+        _ => [&payload::prefix(cost, Refusals::NONE)[..], &data].concat(),
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::io::{self, Write as _};
 
+use vkstash_model::failed::{Failed, WorkerEnd};
 use vkstash_store::format::app_name::AppName;
 use vkstash_store::format::record::{CRASH_LIMIT, Key, Kind, WORKERS};
 use vkstash_store::format::refusal::OpenError;
@@ -60,8 +61,8 @@ pub(crate) fn main(args: &QuarantineArgs) -> Result<(), QuarantineError> {
                 }
             });
             part.for_each(Kind::Failed, &mut |key, payload| {
-                if let Some(what) = payload.first().and_then(|&code| of_worker(code)) {
-                    keys.push((*key, Kind::Failed, what.to_owned()));
+                if let Failed::Quarantined(end) = Failed::of(payload) {
+                    keys.push((*key, Kind::Failed, words(end).to_owned()));
                 }
             });
             for (key, kind, what) in keys {
@@ -82,12 +83,10 @@ pub(crate) fn main(args: &QuarantineArgs) -> Result<(), QuarantineError> {
     Ok(())
 }
 
-/// What a worker of `vkstash prewarm` did at a recipe (docs/format.md). None: no worker was to blame.
-fn of_worker(code: u8) -> Option<&'static str> {
-    match code {
-        2 => Some("a worker of prewarm died"),
-        3 => Some("a worker of prewarm hung"),
-        4 => Some("a worker of prewarm used too much memory"),
-        _ => None,
+fn words(end: WorkerEnd) -> &'static str {
+    match end {
+        WorkerEnd::Died => "a worker of prewarm died",
+        WorkerEnd::Hung => "a worker of prewarm hung",
+        WorkerEnd::Memory => "a worker of prewarm used too much memory",
     }
 }

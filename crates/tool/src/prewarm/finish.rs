@@ -5,7 +5,8 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use vkstash_model::payload;
+use vkstash_model::failed::Event;
+use vkstash_model::failed::Failed;
 use vkstash_store::format::app_name::AppName;
 use vkstash_store::format::device::DeviceHeader;
 use vkstash_store::format::record::{Key, Kind};
@@ -66,8 +67,8 @@ impl Finish {
             let Ok(stash) = Stash::open_patiently(&self.root, name) else { continue };
             let Ok(part) = stash.device(&self.header) else { continue };
             for key in left(&part).intersection(keys) {
-                let tries = tries(&part, key).unwrap_or(0).saturating_add(1);
-                part.put(Kind::Failed, key, Box::new([payload::NOT_RECORDED, tries]));
+                let record = failed(&part, key).after(Event::NotRecorded).record();
+                record.into_iter().for_each(|record| _ = part.put(Kind::Failed, key, record));
             }
             // What is not written is tried once more.
             stash.flush(PATIENCE);
@@ -79,14 +80,11 @@ impl Finish {
 fn left(part: &Part) -> HashSet<Key> {
     let mut keys = HashSet::new();
     part.for_each(Kind::Found, &mut |key, _| _ = keys.insert(*key));
-    keys.retain(|key| {
-        !part.contains(Kind::Artifact, key)
-            && tries(part, key).is_some_and(|tries| tries < payload::MOST_TRIES)
-    });
+    keys.retain(|key| !part.contains(Kind::Artifact, key) && failed(part, key).may_be_recorded());
     keys
 }
 
-fn tries(part: &Part, key: &Key) -> Option<u8> {
+fn failed(part: &Part, key: &Key) -> Failed {
     let mut record = Vec::new();
-    if part.read(Kind::Failed, key, &mut record) { payload::tries(&record) } else { Some(0) }
+    if part.read(Kind::Failed, key, &mut record) { Failed::of(&record) } else { Failed::Nothing }
 }

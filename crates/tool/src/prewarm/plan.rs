@@ -5,9 +5,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
 
+use vkstash_model::failed::Failed;
+use vkstash_model::failed::Refusals;
+use vkstash_model::key;
 use vkstash_model::recipe::Recipe;
 use vkstash_model::recipe::modules_of;
-use vkstash_model::{key, payload};
 use vkstash_store::bounds::LastUse;
 use vkstash_store::format::app_name::AppName;
 use vkstash_store::format::device::{DEVICE_HEADER_BYTES, DeviceHeader};
@@ -516,7 +518,7 @@ impl Standing {
         if part.read(Kind::Artifact, key, &mut payload) {
             return if part.crash_count(key) >= CRASH_LIMIT {
                 Standing::Quarantined
-            } else if payload::refusals(&payload) >= payload::REFUSALS_LIMIT {
+            } else if Refusals::of(&payload).are_too_many() {
                 Standing::Failed
             } else {
                 Standing::There
@@ -527,9 +529,9 @@ impl Standing {
             return Standing::NotKept;
         }
         let has_failed = part.read(Kind::Failed, key, &mut payload);
-        match payload.first().filter(|_| has_failed) {
-            Some(1) => Standing::Failed,
-            Some(2..=4) => Standing::Quarantined,
+        match Failed::of(&payload) {
+            Failed::Error if has_failed => Standing::Failed,
+            Failed::Quarantined(_) if has_failed => Standing::Quarantined,
             _ => Standing::Missing,
         }
     }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use vkstash_model::failed::{Event, Failed, WorkerEnd};
 use vkstash_model::recipe;
 use vkstash_store::format::record::{CRASH_LIMIT, Key, Kind};
 
@@ -24,12 +25,11 @@ pub(crate) enum Cause {
 }
 
 impl Cause {
-    /// The payload of the record (docs/format.md).
-    fn code(&self) -> u8 {
+    fn end(&self) -> WorkerEnd {
         match self {
-            Cause::Died(_) => 2,
-            Cause::Hung(_) => 3,
-            Cause::Memory(_) => 4,
+            Cause::Died(_) => WorkerEnd::Died,
+            Cause::Hung(_) => WorkerEnd::Hung,
+            Cause::Memory(_) => WorkerEnd::Memory,
         }
     }
 }
@@ -91,9 +91,9 @@ pub(crate) fn put(planned: &Planned, group: &Group, key: &Key, cause: Cause, of_
     }
     let part = planned.stash.device(&group.header);
     let recorded = part.as_ref().is_ok_and(|part| {
-        let put = match of_artifact {
-            false => part.put(Kind::Failed, key, Box::new([cause.code()])),
-            true => part.put(Kind::CrashCount, key, Box::new([CRASH_LIMIT])),
+        let put = match Failed::Nothing.after(Event::WorkerEnded(cause.end())).record() {
+            Some(record) if !of_artifact => part.put(Kind::Failed, key, record),
+            _ => part.put(Kind::CrashCount, key, Box::new([CRASH_LIMIT])),
         };
         put && planned.stash.flush(PATIENCE)
     });
