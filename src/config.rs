@@ -7,8 +7,10 @@ use std::time::Duration;
 use vkstash_store::disk::home::MOST_BASES;
 use vkstash_store::forks::PerProcess;
 use vkstash_store::format::app_name::AppName;
+use vkstash_store::format::record::Key;
 use vkstash_store::settings::{BackgroundMode, places};
 
+use vkstash_model::driver_options;
 use vkstash_model::variables::{
     APPLICATION, ASK_FIRST, BASE, Background, DIR, DISABLE, END_MS, FINISH, IDENTIFIERS, LOG, LOG_FILE,
     Lookup, OPEN_MS, REPORT, SERVED_WIDTH, TOOL, TRACE, UPDATE, configs, default_root, excluded_programs,
@@ -73,6 +75,8 @@ pub struct Config {
     pub finish: Option<bool>,
     /// [`TOOL`].
     pub tool: Option<PathBuf>,
+    /// Digest of what drivers read beside the program's calls. Zeros: of no process.
+    pub driver_options: Key,
 }
 
 /// What the environment says for the whole process. It is read once, by the thread of the program that creates the
@@ -113,7 +117,7 @@ impl Config {
     /// know the configuration files as well.
     pub fn from_environment() -> Config {
         places::use_files(configs());
-        Config::from_lookup(&of_process)
+        Config { driver_options: driver_options::of_process(), ..Config::from_lookup(&of_process) }
     }
 
     /// Reads what `lookup` knows.
@@ -156,6 +160,7 @@ impl Config {
             update: switch(UPDATE),
             finish: switch(FINISH),
             tool: path(TOOL),
+            driver_options: Key::default(),
         }
     }
 }

@@ -239,3 +239,50 @@ fn what_a_driver_has_not_made_yet_is_prewarmed_from_recipes() {
         assert_eq!(again.value, first.value);
     });
 }
+
+/// RADV checks a binary against its UUID alone, in which ACO_DEBUG and most of the options of driconf are not.
+#[test]
+fn what_a_driver_has_compiled_with_other_options_is_not_served() {
+    on_each_driver(|scenario, env| {
+        let (program, count) = (program(), program().count());
+        let expect = |env: &Env, served: bool, what: &str| {
+            let seen = run(scenario, env, &program);
+            let numbers = numbers(&seen);
+            assert_eq!(numbers, if served { [count, 0, 0, 0, 0] } else { [0, count, count, 0, 0] }, "{what}");
+            assert_eq!(seen.value, run(scenario, &env.clone().without_layer(), &program).value, "{what}");
+        };
+        let option = env.clone().var("ACO_DEBUG", "noopt");
+        for (env, served, what) in [
+            (&option, false, "with an option"),
+            (&option, true, "with it again"),
+            (env, false, "without it"),
+            (env, true, "without it again"),
+            (&env.clone().var("MESA_VK_WSI_PRESENT_MODE", "fifo"), true, "with one about windows"),
+        ] {
+            expect(env, served, what);
+        }
+        let file = env.home().join(".drirc");
+        let text = "<driconf><device><application name='all'>\
+            <option name='radv_disable_trunc_coord' value='true'/></application></device></driconf>";
+        fs::write(&file, text).unwrap();
+        expect(env, false, "with a file");
+        expect(env, true, "with it again");
+        fs::remove_file(file).unwrap();
+        expect(env, false, "without the file");
+    });
+}
+
+/// `vkstash run` sets variables of drivers, too, which say nothing about code.
+#[test]
+fn what_was_recorded_under_the_tool_is_served_without_it() {
+    on_each_driver(|scenario, env| {
+        let mut tool = Command::new(paths::profile_folder().join("vkstash"));
+        env.clone().without_layer().apply(&mut tool);
+        tool.env("VKSTASH_LIBRARY", paths::layer_library()).args(["run", "--quiet", "--dir"]);
+        tool.arg(env.stash_folder()).arg("--").arg(std::env::current_exe().unwrap());
+        let output = scenario.as_step(&mut tool, "shaders", &program()).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let again = run(scenario, env, &program());
+        assert_eq!(numbers(&again), [program().count(), 0, 0, 0, 0], "{:?}", again.reports);
+    });
+}

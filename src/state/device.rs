@@ -297,9 +297,9 @@ impl Device {
         self.stats.counters.count(what);
     }
 
-    /// The store, opened by vkCreateDevice if the program has one and background work is allowed, and otherwise by the
-    /// first object or pipeline that needs it: a program that makes no pipelines creates nothing on the disk. None
-    /// where it cannot be used.
+    /// The store, opened by the first command on the device if the program has a stash and background work is allowed,
+    /// and otherwise by the first object or pipeline that needs it: a program that makes no pipelines creates nothing
+    /// on the disk. None where it cannot be used.
     pub fn stored(&self) -> Option<&Stored> {
         self.stored.get_or_init(|| self.open_store()).as_ref()
     }

@@ -386,7 +386,8 @@ impl Instance {
         unsafe { get(device, &mut chain) };
         let uuid = of_shaders.shader_binary_uuid;
         // A layer below may not have passed the structure on.
-        (uuid != [0; 16]).then_some(ShaderBinaries { uuid, version: of_shaders.shader_binary_version })
+        let version = of_shaders.shader_binary_version;
+        (uuid != [0; 16]).then_some(ShaderBinaries { uuid, version, options: self.config.driver_options })
     }
 
     /// What a physical device lists without the layer. Costs about 100 us, once: the loader reads the manifests of

@@ -66,6 +66,8 @@ pub const RECIPE: &[u8; 8] = b"vks:rcp\0";
 pub const LAYOUT: &[u8; 8] = b"vks:lay\0";
 /// Tag of render passes.
 pub const RENDER_PASS: &[u8; 8] = b"vks:rpa\0";
+/// Tag of the options of a driver.
+pub const DRIVER_OPTIONS: &[u8; 8] = b"vks:opt\0";
 /// Tag of device set-ups.
 pub const DEVICE_CONFIGURATION: &[u8; 8] = b"vks:dev\0";
 /// Tag of drivers' identifiers.

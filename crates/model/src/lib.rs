@@ -15,11 +15,12 @@
 //! - [`live`] the page that says what a process does now
 //! - [`counters`] what is counted; [`steps`] what was tried for a pipeline
 //! - [`variables`] the environment's names, and what layer and tool both read of it; [`driver_caches`] which drivers
-//!   keep what they compile
+//!   keep what they compile; [`driver_options`] what they read beside the program's calls
 
 pub mod check;
 pub mod counters;
 pub mod driver_caches;
+pub mod driver_options;
 pub mod failed;
 pub mod identifier;
 pub mod key;

@@ -111,21 +111,28 @@ pub fn parse(payload: &[u8]) -> Option<(Duration, &[u8])> {
 }
 
 /// Form of an artifact's payload: after the prefix stand the binaries of shader objects.
-const FORM_SHADERS: u8 = 3;
+const FORM_SHADERS: u8 = 4;
 
-/// What says which drivers take a shader binary: VkPhysicalDeviceShaderObjectPropertiesEXT.
+/// What says which drivers take a shader binary: VkPhysicalDeviceShaderObjectPropertiesEXT, and what these do not
+/// cover. RADV (Mesa 25.0.7) looks at the UUID alone, which is the same whatever options make it compile otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShaderBinaries {
     /// shaderBinaryUUID.
     pub uuid: [u8; 16],
     /// shaderBinaryVersion.
     pub version: u32,
+    /// Digest of the driver's options (docs/format.md).
+    pub options: Digest,
 }
 
+/// A SHA-256.
+pub type Digest = [u8; 32];
+
 impl ShaderBinaries {
-    /// Whether a driver with these properties takes what one with `made` has made. The specification guarantees it.
+    /// Whether a driver with these properties takes what one with `made` has made, as the specification guarantees, and
+    /// would make the same of the code.
     pub fn take(&self, made: &ShaderBinaries) -> bool {
-        self.uuid == made.uuid && self.version >= made.version
+        self.uuid == made.uuid && self.version >= made.version && self.options == made.options
     }
 }
 
@@ -138,11 +145,12 @@ pub fn shaders_payload(
     binaries: &[&[u8]],
 ) -> Option<Vec<u8>> {
     let most = binaries.iter().map(|binary| 4 + binary.len()).sum::<usize>();
-    let mut payload = memory::room(PREFIX + 20 + most)?;
+    let mut payload = memory::room(PREFIX + size_of::<ShaderBinaries>() + most)?;
     payload.extend(prefix(cost, refusals));
     payload[4] = FORM_SHADERS;
     payload.extend(made_by.uuid);
     payload.extend(made_by.version.to_le_bytes());
+    payload.extend(made_by.options);
     for binary in binaries {
         payload.extend((binary.len() as u32).to_le_bytes());
         payload.extend(binary.iter());
@@ -169,8 +177,10 @@ impl StoredShaders<'_> {
             return None;
         }
         let (uuid, rest) = rest.split_first_chunk()?;
-        let (version, mut rest) = rest.split_first_chunk()?;
-        let made_by = ShaderBinaries { uuid: *uuid, version: u32::from_le_bytes(*version) };
+        let (version, rest) = rest.split_first_chunk()?;
+        let (options, mut rest) = rest.split_first_chunk()?;
+        let made_by =
+            ShaderBinaries { uuid: *uuid, version: u32::from_le_bytes(*version), options: *options };
         let mut binaries = Vec::new();
         while !rest.is_empty() {
             let (length, behind) = rest.split_first_chunk()?;
@@ -188,7 +198,7 @@ mod tests {
 
     #[test]
     fn shader_binaries_are_read_as_they_were_written_and_no_cut_one_is() {
-        let made_by = ShaderBinaries { uuid: [7; 16], version: 3 };
+        let made_by = ShaderBinaries { uuid: [7; 16], version: 3, options: [9; 32] };
         let binaries = [&[1; 5][..], &[], &[2; 40]];
         let payload = shaders_payload(Duration::from_micros(9), Refusals(2), &made_by, &binaries).unwrap();
         let stored = StoredShaders::parse(&payload).unwrap();
@@ -204,10 +214,11 @@ mod tests {
     }
 
     #[test]
-    fn a_driver_takes_binaries_of_the_same_name_and_no_higher_version() {
-        let of = |byte, version| ShaderBinaries { uuid: [byte; 16], version };
-        assert!(of(1, 2).take(&of(1, 2)) && of(1, 3).take(&of(1, 2)));
-        assert!(!of(1, 1).take(&of(1, 2)) && !of(2, 3).take(&of(1, 2)));
+    fn a_driver_takes_binaries_of_the_same_name_and_options_and_no_higher_version() {
+        let of = |byte, version, option| ShaderBinaries { uuid: [byte; 16], version, options: [option; 32] };
+        assert!(of(1, 2, 0).take(&of(1, 2, 0)) && of(1, 3, 0).take(&of(1, 2, 0)));
+        assert!(!of(1, 1, 0).take(&of(1, 2, 0)) && !of(2, 3, 0).take(&of(1, 2, 0)));
+        assert!(!of(1, 2, 1).take(&of(1, 2, 0)));
     }
 
     #[test]

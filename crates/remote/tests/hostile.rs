@@ -209,7 +209,7 @@ fn whatever_a_machine_publishes_others_take() {
     fill(&publisher.stash(), "game", 0..2);
     let stash = Stash::open_patiently(&publisher.stash(), &app("game")).unwrap();
     let device = stash.device(&header()).unwrap();
-    let made_by = ShaderBinaries { uuid: [7; 16], version: 3 };
+    let made_by = ShaderBinaries { uuid: [7; 16], version: 3, options: [0; 32] };
     let data = noise(5, 900);
     let shaders =
         payload::shaders_payload(Duration::from_millis(3), Refusals::NONE, &made_by, &[&data, &data])

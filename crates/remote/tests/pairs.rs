@@ -72,7 +72,7 @@ fn recorded(number: u64) -> Vec<u8> {
         1 => payload::shaders_payload(
             cost,
             Refusals::NONE,
-            &ShaderBinaries { uuid: [7; 16], version: 3 },
+            &ShaderBinaries { uuid: [7; 16], version: 3, options: [0; 32] },
             &[&data],
         )
         .unwrap(),

@@ -80,6 +80,11 @@ fn prepended(folder: &Path, before: Option<OsString>, default: &str) -> OsString
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::ffi::OsStr;
+
+    use vkstash_model::driver_options;
+
+    use crate::driver_caches;
 
     #[test]
     fn an_unset_or_empty_search_path_keeps_the_standard_folders() {
@@ -88,5 +93,21 @@ mod tests {
         assert_eq!(of(Some("")), "/t:/usr/local/share:/usr/share");
         assert_eq!(of(Some("/a:/b")), "/t:/a:/b");
         assert_eq!(prepended(Path::new("/t"), None, ""), "/t");
+    }
+
+    /// What a driver compiles for a worker of `vkstash prewarm` or under `vkstash run` a program can be served that was
+    /// started in another way.
+    #[test]
+    fn no_variable_of_the_tools_decides_what_drivers_compile() {
+        let mut command = Command::new("true");
+        enable_alone(&mut command, &Folder::create().unwrap());
+        disable_driver_caches(&mut command);
+        driver_caches::limits::raise(&mut command);
+        let names: Vec<_> = command.get_envs().map(|(name, _)| name.to_owned()).collect();
+        assert!(names.iter().any(|name| name == "MESA_SHADER_CACHE_DISABLE"), "{names:?}");
+        let own = ["AMDGPU_GPU_ID", "LD_PRELOAD", "MESA_DISK_CACHE_SINGLE_FILE", "MESA_SHADER_CACHE_DIR"];
+        for name in names.iter().map(|name| name.as_os_str()).chain(own.map(OsStr::new)) {
+            assert!(!driver_options::counts(name), "{name:?}");
+        }
     }
 }

@@ -2,7 +2,7 @@
 //! settings, with and without the layer. A command is linear if its time per call is the same however much there is,
 //! or grows as the driver's own does.
 
-use std::time::Instant;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use ash::vk;
 use serde::{Deserialize, Serialize};
@@ -19,6 +19,9 @@ use crate::table::{Figure, Table};
 
 /// Runs before those that are counted: the first fills the caches, and later ones record what the driver had.
 const BEFORE: usize = 3;
+
+/// Pipelines that are made beside all layouts.
+const NEW_PIPELINES: u32 = 256;
 
 /// What one process measured.
 #[derive(Serialize, Deserialize)]
@@ -95,6 +98,17 @@ fn layouts(device: &Device, times: &mut Times) {
         // SAFETY: a live device and a valid create info.
         made.push(unsafe { device.raw.create_pipeline_layout(&info, None) }.expect("a layout"));
     });
+    // No earlier run has made these: each is compiled, and recorded with what it names.
+    let first = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as u32);
+    let spent: Vec<f64> = (0..NEW_PIPELINES)
+        .map(|number| {
+            let began = Instant::now();
+            create(device, first.wrapping_add(number) >> 1, vk::PipelineCache::null());
+            began.elapsed().as_secs_f64()
+        })
+        .collect();
+    let average = spent.iter().sum::<f64>() * 1e6 / spent.len() as f64;
+    times.commands.push(("a new shader and its pipeline, beside all layouts".to_owned(), average));
     times.each("vkDestroyPipelineLayout", |number| {
         // SAFETY: created above, and destroyed once.
         unsafe { device.raw.destroy_pipeline_layout(made[number as usize], None) };
