@@ -69,13 +69,13 @@ pub unsafe fn settle<I: CreateInfo>(
         }
         learned
     };
-    let mut counts = counts(answer.result, origin, &learned, why_unkept(device));
-    counts.extend(asked(call, attempts));
+    let count = &mut |what, amount| add(device, [(what, amount)]);
+    counts(answer.result, origin, &learned, || why_unkept(device), count);
+    asked(call, attempts, count);
     // A driver that has answered may have had nothing.
     let is_had = answer.result == vk::Result::SUCCESS
         && matches!(origin, Origin::Driver { .. } | Origin::Parked { .. } | Origin::Stash { .. });
-    counts.push((Count::IdentifierServed, (parsed.naming.lacks_code && is_had).into()));
-    add(device, counts);
+    count(Count::IdentifierServed, (parsed.naming.lacks_code && is_had).into());
     if parsed.is_library() && answer.result == vk::Result::SUCCESS {
         device.objects.libraries.insert(answer.pipeline, Ok(pipeline.library()));
     }
@@ -93,15 +93,15 @@ pub unsafe fn settle<I: CreateInfo>(
 pub unsafe fn settle_undescribed<I: CreateInfo>(call: &Call<'_, I>, verdict: Verdict<'_>) -> Answer {
     let (device, parsed) = (call.device, call.parsed());
     let Verdict { answer, origin, .. } = verdict;
-    let mut counts = result_counts(answer.result);
+    add(device, failure(answer.result).map(|what| (what, 1)));
     match origin {
         // SAFETY: the program's valid structure, or none.
         Origin::Layer => unsafe {
-            counts.push((Count::IdentifierRequests, parsed.naming.lacks_code.into()));
+            add(device, [(Count::IdentifierRequests, parsed.naming.lacks_code.into())]);
             feedback::say_none(parsed.feedback);
         },
         Origin::AsItIs(AsItIs::NothingToCompile) if answer.result == vk::Result::SUCCESS => {
-            counts.push((Count::NothingToCompile, 1));
+            add(device, [(Count::NothingToCompile, 1)]);
         }
         Origin::AsItIs(AsItIs::Undescribed(refusal)) => {
             bypassed(device, refusal);
@@ -115,7 +115,6 @@ pub unsafe fn settle_undescribed<I: CreateInfo>(call: &Call<'_, I>, verdict: Ver
         }
         _ => {}
     }
-    add(device, counts);
     answer
 }
 
@@ -129,14 +128,14 @@ pub unsafe fn defer<I: CreateInfo>(request: &Request<'_, I>, attempts: &mut Atte
     // SAFETY: as this function.
     unsafe { record::recipe(request, RecipeWanted::Yes) };
     record::note_siblings(call.device, &pipeline.key, attempts.stash);
-    add(call.device, asked(call, attempts));
+    asked(call, attempts, &mut |what, amount| add(call.device, [(what, amount)]));
     attempts.steps.add(StepSource::Own, StepAnswer::Deferred);
     note_steps(call.device, &pipeline.key, &attempts.steps, vk::Result::SUCCESS);
 }
 
 /// Settles one pipeline of a deferred call that is complete, and that bypasses the stash.
 pub fn complete_undescribed(device: &Device, result: vk::Result) {
-    add(device, result_counts(result));
+    add(device, failure(result).map(|what| (what, 1)));
 }
 
 /// Settles one pipeline of a deferred call that is complete. What follows at once was settled when the call was made:
@@ -146,24 +145,25 @@ pub fn complete(subject: &Subject<'_>, verdict: Verdict<'_>) {
     let leaves_artifact = matches!(record, Record::Artifact(_));
     let learned = record::learn(subject, answer.result, origin, &place, record);
     pay(subject, place, learned.is_kept || !leaves_artifact);
-    add(subject.device, counts(answer.result, origin, &learned, why_unkept(subject.device)));
+    let device = subject.device;
+    let count = &mut |what, amount| add(device, [(what, amount)]);
+    counts(answer.result, origin, &learned, || why_unkept(device), count);
 }
 
 /// Counts `count` pipelines of a call to a driver that is only watched.
 pub fn watched(device: &Device, result: vk::Result, missing: u64, count: u64, spent: Duration) {
     // A driver that says that it has failed has failed, whatever it has written.
     let missing = if result == vk::Result::SUCCESS { 0 } else { missing.clamp(1.min(count), count) };
-    let mut counts: Counts = result_counts(result).into_iter().map(|(what, _)| (what, missing)).collect();
+    add(device, failure(result).map(|what| (what, missing)));
     if count > missing {
-        counts.push((Count::CompileNanos, nanos(spent)));
-        counts.extend(unrecorded(why_unkept(device), count - missing));
+        add(device, [(Count::CompileNanos, nanos(spent))]);
+        add(device, unrecorded(why_unkept(device)).map(|what| (what, count - missing)));
     }
-    add(device, counts);
 }
 
 /// Counts pipelines that the layer refuses in the driver's place.
 pub fn refused(device: &Device, count: u64) {
-    add(device, Counts::from_slice(&[(Count::CompileRequired, count)]));
+    add(device, [(Count::CompileRequired, count)]);
 }
 
 /// Counts a pipeline that bypasses the stash, and tells of the first of its kind.
@@ -173,8 +173,8 @@ pub fn bypassed(device: &Device, refusal: Refusal) {
     }
 }
 
-/// What is counted of a request, whatever becomes of it.
-fn asked<I: CreateInfo>(call: &Call<'_, I>, attempts: &Attempts<'_>) -> Counts {
+/// Counts what is counted of a request, whatever becomes of it.
+fn asked<I: CreateInfo>(call: &Call<'_, I>, attempts: &Attempts<'_>, count: &mut impl FnMut(Count, u64)) {
     let by_identifier = call.parsed().naming.lacks_code.then_some(Count::IdentifierRequests);
     let of_stash = match attempts.stash {
         Some(StepAnswer::Refused) => Some(Count::NotTaken),
@@ -183,15 +183,18 @@ fn asked<I: CreateInfo>(call: &Call<'_, I>, attempts: &Attempts<'_>) -> Counts {
         Some(StepAnswer::NotReady) => Some(Count::NotReady),
         _ => None,
     };
-    let all = [by_identifier, of_stash, attempts.unready].into_iter().flatten().map(|what| (what, 1));
-    let refused = if let Miss::SiblingsRefused(refused) = attempts.artifact { refused } else { 0 };
-    all.chain([(Count::SiblingNotTaken, refused.into())]).collect()
+    [by_identifier, of_stash, attempts.unready].into_iter().flatten().for_each(|what| count(what, 1));
+    if let Miss::SiblingsRefused(refused) = attempts.artifact {
+        count(Count::SiblingNotTaken, refused.into());
+    }
 }
 
 /// The only addition to the counters of requests.
-pub fn add(device: &Device, counts: Counts) {
+pub fn add(device: &Device, counts: impl IntoIterator<Item = (Count, u64)>) {
     for (what, amount) in counts {
-        device.counters().add(what, amount);
+        if amount > 0 {
+            device.counters().add(what, amount);
+        }
     }
 }
 
@@ -246,77 +249,81 @@ fn pay(subject: &Subject<'_>, place: Place<'_>, has_artifact: bool) -> bool {
     }
 }
 
-/// What is counted of a verdict. `why_unkept`: why no artifact would be kept, where there is a reason.
-fn counts(result: vk::Result, origin: Origin, learned: &Learned, why_unkept: Option<Count>) -> Counts {
+/// Counts a verdict. `why_unkept`: why no artifact would be kept, where there is a reason.
+fn counts(
+    result: vk::Result,
+    origin: Origin,
+    learned: &Learned,
+    why_unkept: impl FnOnce() -> Option<Count>,
+    count: &mut impl FnMut(Count, u64),
+) {
     if result != vk::Result::SUCCESS {
-        return result_counts(result);
+        return failure(result).into_iter().for_each(|what| count(what, 1));
     }
     let saved = |cost: Duration, spent: Duration| {
         nanos(if learned.is_first { cost.saturating_sub(spent) } else { Duration::ZERO })
     };
     match origin {
         Origin::Driver { from, .. } => {
-            let found: Counts = match from {
-                Found::InMemory => Counts::new(),
-                Found::OnDisk => Counts::from_slice(&[(Count::DriverHadOnDisk, 1)]),
-                Found::InCompanion => Counts::from_slice(&[(Count::CompanionHad, 1)]),
-            };
-            let left = (Count::LeftToWorkers, learned.is_left.into());
-            [(Count::DriverHad, 1), left].into_iter().chain(found).collect()
+            count(Count::DriverHad, 1);
+            count(Count::LeftToWorkers, learned.is_left.into());
+            match from {
+                Found::InMemory => {}
+                Found::OnDisk => count(Count::DriverHadOnDisk, 1),
+                Found::InCompanion => count(Count::CompanionHad, 1),
+            }
         }
         Origin::Parked { cost, spent, of } => {
             let saved = saved(cost, spent);
-            let made_of: Counts = match of {
-                MadeOf::Compile => Counts::from_slice(&[(Count::AheadNanos, saved)]),
-                MadeOf::Found { .. } => Counts::from_slice(&[(Count::ParkedFound, 1)]),
-                MadeOf::Artifact { source, .. } => source_counts(source),
-            };
-            let handed_over =
-                [(Count::Parked, 1), (Count::ParkedNanos, nanos(spent)), (Count::SavedNanos, saved)];
-            handed_over.into_iter().chain(made_of).collect()
+            count(Count::Parked, 1);
+            count(Count::ParkedNanos, nanos(spent));
+            count(Count::SavedNanos, saved);
+            match of {
+                MadeOf::Compile => count(Count::AheadNanos, saved),
+                MadeOf::Found { .. } => count(Count::ParkedFound, 1),
+                MadeOf::Artifact { source, .. } => part(source).into_iter().for_each(|what| count(what, 1)),
+            }
         }
-        Origin::Stash { confirmed: true, cost, spent, source } => {
-            let served = [
-                (Count::Served, 1),
-                (Count::ServedNanos, nanos(spent)),
-                (Count::SavedNanos, saved(cost, spent)),
-                (Count::SiblingNotTaken, learned.others_refused.into()),
-            ];
-            served.into_iter().chain(source_counts(source)).collect()
+        Origin::Stash { confirmed, cost, spent, source } => {
+            if confirmed {
+                count(Count::Served, 1);
+                count(Count::ServedNanos, nanos(spent));
+                count(Count::SavedNanos, saved(cost, spent));
+                count(Count::SiblingNotTaken, learned.others_refused.into());
+            } else {
+                count(Count::Offered, 1);
+            }
+            part(source).into_iter().for_each(|what| count(what, 1));
         }
-        Origin::Stash { confirmed: false, source, .. } => {
-            std::iter::once((Count::Offered, 1)).chain(source_counts(source)).collect()
-        }
-        Origin::RefusedArtifact => Counts::from_slice(&[(Count::Offered, 1)]),
+        Origin::RefusedArtifact => count(Count::Offered, 1),
         Origin::Compile { wall, cost } => {
-            let mut counts: Counts = Counts::from_slice(&[(Count::CompileNanos, nanos(wall))]);
-            if !learned.is_kept {
-                counts.extend(unrecorded(why_unkept, 1));
-                return counts;
+            count(Count::CompileNanos, nanos(wall));
+            if learned.is_kept {
+                count(Count::Compiled, 1);
+            } else {
+                unrecorded(why_unkept()).for_each(|what| count(what, 1));
             }
-            counts.push((Count::Compiled, 1));
-            if learned.was_lost {
-                counts.extend([(Count::ServedBefore, 1), (Count::ServedBeforeNanos, nanos(cost))]);
+            if learned.is_kept && learned.was_lost {
+                count(Count::ServedBefore, 1);
+                count(Count::ServedBeforeNanos, nanos(cost));
             }
-            counts
         }
-        Origin::AsItIs(AsItIs::NothingToCompile) => Counts::from_slice(&[(Count::NothingToCompile, 1)]),
+        Origin::AsItIs(AsItIs::NothingToCompile) => count(Count::NothingToCompile, 1),
         Origin::AsItIs(AsItIs::Untouched(wall)) => {
-            let mut counts = unrecorded(why_unkept, 1);
-            counts.push((Count::CompileNanos, nanos(wall)));
-            counts
+            unrecorded(why_unkept()).for_each(|what| count(what, 1));
+            count(Count::CompileNanos, nanos(wall));
         }
         // The result says it, and what is bypassed is counted by its reason.
-        Origin::AsItIs(AsItIs::Undescribed(_)) | Origin::Layer => Counts::new(),
+        Origin::AsItIs(AsItIs::Undescribed(_)) | Origin::Layer => {}
     }
 }
 
-/// Of those that the stash had: the part that had the artifact.
-fn source_counts(source: Source) -> Counts {
+/// Of those that the stash had: the part that had the artifact, if it was another one than the device's own.
+fn part(source: Source) -> Option<Count> {
     match source {
-        Source::Own => Counts::new(),
-        Source::Base => Counts::from_slice(&[(Count::FromBase, 1)]),
-        Source::Sibling => Counts::from_slice(&[(Count::FromSibling, 1)]),
+        Source::Own => None,
+        Source::Base => Some(Count::FromBase),
+        Source::Sibling => Some(Count::FromSibling),
     }
 }
 
@@ -329,17 +336,17 @@ fn why_unkept(device: &Device) -> Option<Count> {
     }
 }
 
-/// Pipelines that the driver compiled and of which no artifact is recorded.
-fn unrecorded(why: Option<Count>, count: u64) -> Counts {
-    std::iter::once(Count::CompiledUnrecorded).chain(why).map(|what| (what, count)).collect()
+/// A pipeline that the driver compiled and of which no artifact is recorded.
+fn unrecorded(why: Option<Count>) -> impl Iterator<Item = Count> {
+    std::iter::once(Count::CompiledUnrecorded).chain(why)
 }
 
 /// What the program got no pipeline for.
-fn result_counts(result: vk::Result) -> Counts {
+fn failure(result: vk::Result) -> Option<Count> {
     match result {
-        vk::Result::SUCCESS => Counts::new(),
-        vk::Result::PIPELINE_COMPILE_REQUIRED => Counts::from_slice(&[(Count::CompileRequired, 1)]),
-        _ => Counts::from_slice(&[(Count::Failed, 1)]),
+        vk::Result::SUCCESS => None,
+        vk::Result::PIPELINE_COMPILE_REQUIRED => Some(Count::CompileRequired),
+        _ => Some(Count::Failed),
     }
 }
 
@@ -400,7 +407,10 @@ mod tests {
         learned: Learned,
         why: Option<Count>,
     ) -> Vec<(Count, u64)> {
-        counts(result, origin, &learned, why).into_iter().filter(|(_, amount)| *amount > 0).collect()
+        let mut counted = Vec::new();
+        counts(result, origin, &learned, || why, &mut |what, amount| counted.push((what, amount)));
+        counted.retain(|(_, amount)| *amount > 0);
+        counted
     }
 
     type Row<'a> = (Origin, Learned, &'a [(Count, u64)]);
