@@ -21,7 +21,7 @@ use crate::live::call::Call;
 use crate::serve::driver_hits;
 use crate::state::background_work::BackgroundWork;
 use crate::state::device::{Device, IdentifierMode};
-use crate::state::parked::Finished;
+use crate::state::parked::{Finished, Parked};
 use crate::state::plan::Plan;
 use crate::state::stored::Stored;
 use vkstash_model::counters::Count;
@@ -251,7 +251,7 @@ impl Parker {
     }
 
     /// Whether the driver may get the call, and a mark for as long as it has it.
-    fn admit<'a>(&self, plan: &Plan, stored: &'a Stored, key: &Key, way: Way) -> Admission<'a> {
+    fn admit<'a>(parked: &Parked, plan: &Plan, stored: &'a Stored, key: &Key, way: Way) -> Admission<'a> {
         // The guard file has the artifact under its own key, so that a crash is blamed on this artifact alone.
         if way == (Way::Artifact { is_taken: false }) {
             let admission = stored.device.admit(key);
@@ -263,7 +263,7 @@ impl Parker {
         let admission = stored.device.admit_worker();
         if matches!(admission, Admission::Quarantined) {
             tracing::warn!("two processes died while a worker was in this driver; nothing is made ahead");
-            plan.stop();
+            parked.stop();
         }
         admission
     }
@@ -325,7 +325,7 @@ impl Parker {
             return at_once;
         };
         // Marked behind the gate: who is killed while a worker waits there has died of no driver.
-        let mark = match self.admit(plan, stored, key, way) {
+        let mark = match Self::admit(&device.parked, plan, stored, key, way) {
             Admission::Granted(mark) => mark,
             Admission::NotYet => return later(),
             Admission::Quarantined => return at_once,
@@ -379,7 +379,7 @@ impl Parker {
         }
         let ends = ends_it(reason);
         if ends {
-            plan.stop();
+            device.parked.stop();
         }
         !ends
     }

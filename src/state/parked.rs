@@ -192,8 +192,12 @@ impl Parked {
     }
 
     /// What is made from now on, less what was asked for on this device. `is_whole`: nothing of the stash was put off.
+    /// It changes nothing once the plan is the last one.
     pub fn follow(&self, plan: Plan, is_whole: bool, counters: &Counters) {
         let mut asked = self.asked.lock();
+        if self.outlook() == Outlook::Settled {
+            return;
+        }
         let is_first = self.plan().is_none();
         for key in asked.iter() {
             let met = plan.note_request(key);
@@ -373,9 +377,22 @@ impl Parked {
         taken
     }
 
+    /// Nothing more is made on this device.
+    pub fn stop(&self) {
+        self.end_plan(Plan::stop);
+    }
+
+    /// Ends the plan that there is in this way, and lets no other one follow.
+    fn end_plan(&self, end: fn(&Plan)) {
+        let mut asked = self.asked.lock();
+        self.set_outlook(Outlook::Settled);
+        *asked = Vec::new();
+        self.plan().into_iter().for_each(end);
+    }
+
     /// Memory is scarce: takes out everything that is finished, and nothing more is made. The caller destroys it.
     pub fn give_up(&self) -> Vec<Finished> {
-        self.plan().into_iter().for_each(Plan::give_up);
+        self.end_plan(Plan::give_up);
         let is_finished = |entry: &Entry| matches!(&*entry.lock(), Progress::Finished(_));
         let take = |(key, entry): (Key, Arc<Entry>)| {
             let taken = self.end(&mut entry.lock());
@@ -607,6 +624,14 @@ mod tests {
         assert_eq!(next(&parked), [7, 0, 1, 4, 5], "and the work goes on behind it");
         parked.note_request(&[0; 32]);
         assert!(parked.asked.lock().is_empty(), "nothing more is expected");
+        for end in [Parked::stop, |parked: &Parked| _ = parked.give_up()] {
+            let parked = Parked::default();
+            parked.expect_plan();
+            parked.follow(plan(4), false, &NOBODY);
+            end(&parked);
+            parked.follow(plan(8), true, &NOBODY);
+            assert_eq!(next(&parked), [0; 0], "a later plan does not begin again what was ended");
+        }
         let never = Parked::default();
         never.note_request(&[0; 32]);
         assert!(never.asked.lock().is_empty());
