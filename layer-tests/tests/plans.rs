@@ -9,11 +9,11 @@ use vkstash_layer_tests::child::scenario;
 use vkstash_layer_tests::env::{Driver, Env};
 use vkstash_layer_tests::suite::run;
 use vkstash_layer_tests::test_driver::TestDriver;
-use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions};
+use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions, spirv};
 use vkstash_layer_tests::waiting::until;
 use vkstash_layer_tests::work::{self, Done, Work};
 use vkstash_store::format::app_name::AppName;
-use vkstash_store::format::record::{Key, Kind, UseRecord};
+use vkstash_store::format::record::{Key, Kind, RunDevices, UseRecord};
 use vkstash_store::stash::inspect::list_applications;
 use vkstash_store::stash::open::Stash;
 
@@ -153,6 +153,57 @@ fn a_small_job_of_a_large_stash_has_made_what_it_asks_for_and_a_large_one_everyt
     });
 }
 
+/// Makes a device for each of these jobs, one after the other. `waits`: each asks once workers have called the driver
+/// for so many.
+fn devices_in_turn(input: &Value) -> Value {
+    let (jobs, waits): (Vec<Work>, bool) = serde_json::from_value(input.clone()).unwrap();
+    let instance = Instance::new(&InstanceOptions::default()).unwrap();
+    let driver = TestDriver::open();
+    for job in jobs {
+        let device = Device::new(&instance, &job.device_options()).unwrap();
+        if job.count > 0 {
+            // After a device that made nothing, the next one is not believed to make anything until it begins.
+            device.module(&spirv::compute(77));
+        }
+        let mut made = 0;
+        until("workers make what this device asks for", || {
+            let record = driver.take_record();
+            let calls = record["calls"].as_array().unwrap().iter();
+            let by_workers = calls.filter(|call| call["thread"] != 1);
+            made += by_workers.filter(|call| call["command"] == "vkCreateComputePipelines").count() as u32;
+            !waits || made >= job.count
+        });
+        assert!(job.run(&device).all_made());
+    }
+    json!(null)
+}
+
+/// Programs make a device to find out what it can do, and then the one that draws; or make theirs again.
+#[test]
+fn each_device_of_a_process_has_made_what_the_one_of_its_number_asked_for_in_the_last_run() {
+    let job = |first: u32, count: u32| Work { first, count, ..Work::default() };
+    let apart = vec![job(0, 8), job(8, 2)];
+    let probe = vec![job(0, 0), job(0, 8)];
+    let common = vec![job(0, 4), job(2, 6), job(2, 1)];
+    let again = vec![job(0, 8), job(0, 8)];
+    for (first, later) in [(&apart, &apart), (&probe, &probe), (&common, &common), (&vec![job(0, 8)], &again)]
+    {
+        scenario(&[("work", devices_in_turn)], |scenario| {
+            let env = scenario.on(Driver::Test(json!({}))).unwrap().var("VKSTASH_BACKGROUND_WORKERS", "2");
+            scenario.run_ok::<Value>("work", &env, &(first, false));
+            let asked = later.iter().map(|job| u64::from(job.count)).sum::<u64>();
+            for run in 2..5 {
+                let ended = scenario.run_ok::<Value>("work", &env, &(later, true));
+                // The system may interrupt a worker before its task ends, so that the program does not wait for it.
+                let made = ["parked", "parked_unasked"].map(|name| ended.reports.sum(name));
+                let counters = ended.reports.counters();
+                assert_eq!(made[0] + made[1], asked, "run {run} of {later:?}: {counters:?}");
+                assert_eq!(ended.reports.sum("not_planned"), 0, "run {run} of {later:?}: {counters:?}");
+            }
+        });
+    }
+}
+
 /// The keys of a run that used more than a plan has room for.
 const HOPELESS: u32 = 100_000;
 
@@ -166,7 +217,10 @@ fn note_hopeless_run(env: &Env) {
     for sequence in 0..HOPELESS {
         let mut key: Key = [0x5a; 32];
         key[..4].copy_from_slice(&sequence.to_be_bytes());
-        let mut records = vec![(Kind::Use, UseRecord { unix_ms, sequence, run: 0 }.encode())];
+        let mut records = vec![(
+            Kind::Use,
+            UseRecord { unix_ms, sequence, devices: RunDevices::ALL, run: unix_ms }.encode(),
+        )];
         if sequence % 100 == 0 {
             records.push((Kind::Recipe, vec![0xff; 200]));
         }

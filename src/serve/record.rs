@@ -119,7 +119,7 @@ pub fn learn(
             let is_kept = put(device, stored, Kind::Artifact, key, payload.into_boxed_slice());
             if is_kept {
                 // What a run compiles it uses: the next one wants it in the same order.
-                stored.stash.note_use(Kind::Artifact, key);
+                stored.note_use(key);
             }
             let recipe = if is_kept { RecipeWanted::Yes } else { RecipeWanted::No };
             Learned { is_kept, was_lost, recipe, ..Learned::default() }
@@ -148,7 +148,7 @@ fn put(device: &Device, stored: &Stored, kind: Kind, key: &Key, record: Box<[u8]
 
 /// Notes a use. A recipe is looked for once in a run, because a call that compiled nothing is short.
 fn alone(stored: &Stored, key: &Key) -> Learned {
-    let is_first = stored.stash.note_first_use(key);
+    let is_first = stored.note_use(key);
     let recipe = if is_first { RecipeWanted::IfMissing } else { RecipeWanted::No };
     Learned { is_first, recipe, ..Learned::default() }
 }
@@ -159,12 +159,12 @@ fn without_artifact(subject: &Subject<'_>, stored: &Stored, compile: Option<Dura
     let &Subject { device, key, .. } = subject;
     let Some(cost) = compile else { return alone(stored, key) };
     let mut known = Vec::new();
-    let is_first = stored.stash.note_first_use(key);
+    let is_first = stored.note_use(key);
     let wanted = if is_first {
         let known = stored.device.read(Kind::Cost, key, &mut known).then(|| payload::cost(&known)).flatten();
         known.is_none_or(|known| is_another_cost(known, cost))
     } else {
-        // Another device of this process may have noted the use.
+        // The driver may have had it then.
         !stored.device.contains(Kind::Cost, key)
     };
     if wanted {
@@ -190,9 +190,9 @@ fn note_use(subject: &Subject<'_>, stored: &Stored, origin: Origin, record: &Rec
         others_refused = refused;
     }
     let is_first = match source {
-        Some(Source::Own | Source::Base) => stored.stash.note_taken(&stored.device, key),
+        Some(Source::Own | Source::Base) => stored.note_taken(key),
         // What is recorded under this key later was taken by no driver yet.
-        Some(Source::Sibling) | None => stored.stash.note_first_use(key),
+        Some(Source::Sibling) | None => stored.note_use(key),
     };
     Learned { is_first, others_refused, ..Learned::default() }
 }

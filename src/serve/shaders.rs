@@ -260,7 +260,7 @@ unsafe fn offer(
         // SAFETY: the arguments of this function.
         match unsafe { offer_record(making, stored, key, &buffer, infos, counts) } {
             Ok(made) => {
-                let is_first = stored.stash.note_taken(&stored.device, key);
+                let is_first = stored.note_taken(key);
                 counts.extend(is_first.then(|| saves(&buffer)));
                 return Ok(made);
             }
@@ -274,7 +274,7 @@ unsafe fn offer(
         // SAFETY: the arguments of this function.
         if let Ok(made) = unsafe { offer_record(making, stored, key, &buffer, infos, counts) } {
             counts.push((Count::ShadersOtherVersion, made.len() as u64));
-            let is_first = stored.stash.note_first_use(key);
+            let is_first = stored.note_use(key);
             counts.extend(is_first.then(|| saves(&buffer)));
             // The other part may be deleted before the next run.
             stored.device.put(Kind::Artifact, key, buffer.into_boxed_slice());
@@ -384,7 +384,7 @@ pub unsafe fn record(device: &Device, made: NewShaders<'_>) {
         if !stored.portable.has(Kind::Recipe, &described.key, &described.recipe) {
             stored.put(device.counters(), Kind::Recipe, &described.key, &described.recipe);
         }
-        stored.stash.note_use(Kind::Artifact, &described.key);
+        stored.note_use(&described.key);
         settle::add(device, Counts::from_slice(&[(Count::ShadersRecorded, shaders.len() as u64)]));
     }
 }

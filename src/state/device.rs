@@ -46,6 +46,7 @@ use vkstash_store::format::device::DeviceHeader;
 use vkstash_store::format::record::{ESTIMATES, Key, Kind};
 use vkstash_store::reports::model::DeviceReport;
 use vkstash_store::stash::siblings::Kin;
+use vkstash_store::stash::uses::DeviceUses;
 
 /// The component that answers for shader module identifiers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -174,7 +175,12 @@ impl Device {
         // With VkPhysicalDevicePipelineCacheIncrementalModeFeaturesSEC reading a cache changes it (contract 4.7).
         let incremental = decided.configuration.switches_on(INCREMENTAL_CACHES);
         policy.artifacts &= !incremental;
-        let stats = DeviceStats { identity, part: OnceLock::new(), counters: Counters::default() };
+        let stats = DeviceStats {
+            identity,
+            part: OnceLock::new(),
+            number: OnceLock::new(),
+            counters: Counters::default(),
+        };
         let stats = Arc::new(stats);
         let background = Arc::new(Listeners::default());
         let commands = CacheCommands::new(handle, &table, properties, decided.cache_control);
@@ -318,7 +324,7 @@ impl Device {
         self.session.get_or_init(|| {
             let Instance { config, application, .. } = &*self.instance;
             let session = Session::open(config, &application.name, Some(self.instance.handle));
-            session.add_device(&self.stats);
+            let _ = self.stats.number.set(session.add_device(&self.stats));
             session
         })
     }
@@ -346,7 +352,8 @@ impl Device {
                 let siblings = takes_siblings.then(|| stash.siblings(&header, Kin::Features));
                 let takes_versions = self.decided.shader_binaries.is_some() && !is_worker;
                 let versions = takes_versions.then(|| stash.siblings(&header, Kin::Versions));
-                Some(Stored::new(stash, device, siblings, versions))
+                let uses = DeviceUses::of(self.stats.number.get().copied().unwrap_or_default());
+                Some(Stored::new(stash, device, uses, siblings, versions))
             }
             Err(error) => {
                 tracing::warn!("no artifacts in this run: {error}");

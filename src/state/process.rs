@@ -11,7 +11,7 @@ use super::device_stats::DeviceStats;
 use super::run_report::{ReportSource, SessionReport};
 use super::switches;
 use crate::config::Config;
-use crate::guard::{guard, tls_destroyed};
+use crate::guard::guard;
 use crate::live;
 use crate::log;
 use vkstash_model::counters::Count;
@@ -128,10 +128,6 @@ pub fn rest(session: Arc<Session>) {
         |known: &ApplicationSession| known.kept.as_ref().is_some_and(|kept| Arc::ptr_eq(kept, &session));
     let is_kept = sessions.lock().by_application.iter().any(keeps);
     let is_used = session.remove_user() > 0;
-    // The maps of the store need thread-local storage.
-    if let Some(stash) = session.stash().filter(|_| !tls_destroyed()) {
-        stash.forget_uses();
-    }
     if !is_kept || is_used {
         return;
     }
@@ -286,9 +282,9 @@ impl Session {
         self.stash.as_ref().ok()
     }
 
-    /// Adds a device to the report.
-    pub fn add_device(&self, device: &Arc<DeviceStats>) {
-        self.source.add_device(device);
+    /// Adds a device to the report. Returns its number in this run, from 0.
+    pub fn add_device(&self, device: &Arc<DeviceStats>) -> u32 {
+        self.source.add_device(device)
     }
 
     /// From now on the report is brought up to date whenever the device has counted something: by the writer, which

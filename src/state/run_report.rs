@@ -11,7 +11,7 @@ use vkstash_store::base::util::unix_ms;
 use vkstash_store::forks as fork;
 use vkstash_store::reports::model::{DeviceReport, RunReport, StoreReport};
 use vkstash_store::reports::runs;
-use vkstash_store::reports::runs::RunName;
+use vkstash_store::stash::uses::Run;
 
 /// What the report of this process's run is made of. One process is one run of an application, however often it
 /// opens and closes the stash.
@@ -20,8 +20,8 @@ pub struct ReportSource {
     /// The path of the program's file. Empty: not known.
     program: String,
     started_unix_ms: u64,
-    /// The report's file in the stash.
-    run: RunName,
+    /// The run, whose report is in the stash.
+    run: Run,
     /// The folder for reports that the environment of this process names, beside the stash.
     folder: Option<PathBuf>,
     seen: Mutex<Seen>,
@@ -29,6 +29,8 @@ pub struct ReportSource {
 
 #[derive(Default)]
 struct Seen {
+    /// How many devices there were.
+    added: u32,
     /// Counters of devices that may still change them.
     devices: Vec<Arc<DeviceStats>>,
     /// Reports of devices that were destroyed.
@@ -81,23 +83,26 @@ impl ReportSource {
             application: application.to_owned(),
             program,
             started_unix_ms: unix_ms(),
-            run: RunName::of_this_process(),
+            run: Run::of_this_process(),
             folder,
             seen: Mutex::default(),
         }
     }
 
-    /// The report's file in the stash.
-    pub fn run(&self) -> &RunName {
+    /// The run, whose report is in the stash.
+    pub fn run(&self) -> &Run {
         &self.run
     }
 
-    /// Adds a device.
-    pub fn add_device(&self, device: &Arc<DeviceStats>) {
+    /// Adds a device. Returns how many there were before.
+    pub fn add_device(&self, device: &Arc<DeviceStats>) -> u32 {
         let mut seen = self.seen.lock();
         // A program may make many of them before the next report.
         seen.fold();
         seen.devices.push(device.clone());
+        let number = seen.added;
+        seen.added = number.saturating_add(1);
+        number
     }
 
     /// The report, with what the store of this session has met by now.
@@ -130,7 +135,7 @@ impl ReportSource {
 
     fn publish(&self, report: &RunReport) {
         if let Some(folder) = &self.folder {
-            if let Err(error) = runs::write(folder, &self.run, report) {
+            if let Err(error) = runs::write(folder, &self.run.name, report) {
                 tracing::debug!("no report in {}: {error}", folder.display());
             }
         }
@@ -169,10 +174,10 @@ impl SessionReport {
 
     /// Writes the report to that folder alone.
     pub fn report_in_turn(&self, store: StoreReport) {
-        self.source.run.in_turn(|| self.report(store));
+        self.source.run.name.in_turn(|| self.report(store));
     }
 
-    /// Makes the report, and writes it where the environment asks for it. Call it only inside [`RunName::in_turn`].
+    /// Makes the report, and writes it where the environment asks for it. Call it only inside `RunName::in_turn`.
     pub fn report(&self, store: StoreReport) -> RunReport {
         let report = self.source.report(self.number, store);
         self.source.publish(&report);

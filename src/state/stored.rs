@@ -14,6 +14,7 @@ use vkstash_store::format::record::{Key, Kind};
 use vkstash_store::part::open::Part;
 use vkstash_store::stash::open::Stash;
 use vkstash_store::stash::siblings::Siblings;
+use vkstash_store::stash::uses::DeviceUses;
 
 /// The parts of the stash that a device works with.
 pub struct Stored {
@@ -23,6 +24,8 @@ pub struct Stored {
     pub portable: Arc<Part>,
     /// Artifacts and identifier pairs of this device header.
     pub device: Arc<Part>,
+    /// What the device has used.
+    pub uses: DeviceUses,
     /// Artifacts of devices that enable other features, for what `device` does not have.
     siblings: Option<Siblings>,
     /// Binaries of shader objects of other versions of the driver, too.
@@ -45,22 +48,33 @@ pub enum Source {
 pub struct AllRefused;
 
 impl Stored {
-    /// Nothing of it is read yet. `siblings` and `versions`: of the device part, where the driver takes their artifacts
-    /// and shader objects.
+    /// Nothing of it is read yet, and nothing used. `siblings` and `versions`: of the device part, where the driver
+    /// takes their artifacts and shader objects.
     pub fn new(
         stash: Arc<Stash>,
         device: Arc<Part>,
+        uses: DeviceUses,
         siblings: Option<Siblings>,
         versions: Option<Siblings>,
     ) -> Stored {
         let portable = stash.portable().clone();
-        Stored { stash, portable, device, siblings, versions, checked: Checked::default() }
+        Stored { stash, portable, device, uses, siblings, versions, checked: Checked::default() }
     }
 
     /// Whether there is an artifact of this key.
     pub fn has_artifact(&self, key: &Key) -> bool {
         self.device.contains(Kind::Artifact, key)
             || self.siblings.as_ref().is_some_and(|siblings| siblings.contains(key))
+    }
+
+    /// Notes a use by this device. True: it is the first one.
+    pub fn note_use(&self, key: &Key) -> bool {
+        self.stash.note_use(&self.uses, key)
+    }
+
+    /// [`Stored::note_use`] of an artifact of the device's own part or a base that the driver has taken.
+    pub fn note_taken(&self, key: &Key) -> bool {
+        self.stash.note_taken(&self.uses, &self.device, key)
     }
 
     /// Reads an artifact that was made on a device that enables other features, from the sibling of this number or a

@@ -188,7 +188,7 @@ impl<'a> Target<'a> {
             }
             match (travel, of_device) {
                 (Travel::Use, _) => {
-                    UseRecord::decode(payload).into_iter().for_each(|found| self.note(key, found, age, now));
+                    UseRecord::decode(payload).into_iter().for_each(|found| self.note(key, found, now));
                 }
                 (Travel::Reference, Some(header)) => {
                     self.same.extend(Same::decode(payload).map(|same| ((*header).clone(), *key, same)));
@@ -239,9 +239,9 @@ impl<'a> Target<'a> {
     }
 
     /// Keeps the newest use of a key.
-    fn note(&mut self, key: &Key, mut found: UseRecord, age: u64, now: u64) {
+    fn note(&mut self, key: &Key, mut found: UseRecord, now: u64) {
         found.unix_ms = found.unix_ms.min(now);
-        found.run = if found.run == 0 { age } else { found.run.min(now) };
+        found.run = found.run.min(now);
         let known = self.uses.entry(*key).or_insert(found);
         if (found.run, found.unix_ms) > (known.run, known.unix_ms) {
             *known = found;

@@ -231,7 +231,7 @@ fn whatever_a_machine_publishes_others_take() {
     let other = world.machine("other");
     let pulled = other.pull(&world, NOW + 1);
     assert_eq!((pulled.updated, pulled.failures.len()), (1, 0), "{}", other.lines.all());
-    let run = vkstash_store::reports::runs::RunName::of_this_process();
+    let run = vkstash_store::stash::uses::Run::of_this_process();
     let long = Some(Duration::from_secs(600));
     let own = scratch();
     let stash =

@@ -25,9 +25,9 @@ use vkstash_store::format::record::{CRASH_LIMIT, Kind};
 use vkstash_store::maintenance::verify::{Request, verify};
 use vkstash_store::maintenance::{self, clear::clear, pack::pack};
 use vkstash_store::part::open::Part;
-use vkstash_store::reports::runs::RunName;
 use vkstash_store::settings::CacheKinds;
 use vkstash_store::stash::open::Stash;
+use vkstash_store::stash::uses::{DeviceUses, Run};
 
 use crate::header::header;
 use crate::support::*;
@@ -129,7 +129,7 @@ impl User {
 
     fn open(&self) -> Arc<Stash> {
         let bases = self.base.iter().cloned().collect();
-        let run = RunName::of_this_process();
+        let run = Run::of_this_process();
         Stash::open_in_run(&self.root, bases, &app("game"), run, PATIENCE, PATIENCE).unwrap()
     }
 
@@ -153,7 +153,7 @@ impl User {
         let device = stash.device(&header()).unwrap();
         for number in self.next..self.next + OF_A_RUN {
             assert!(device.put(Kind::Artifact, &key(number), recorded(number).into()));
-            stash.note_use(Kind::Recipe, &key(number));
+            stash.note_use(&DeviceUses::of(0), &key(number));
             self.own.insert(number, Entry { has_artifact: true, has_crashed: false });
         }
         self.next += OF_A_RUN;

@@ -85,7 +85,7 @@ pub(crate) fn fill(root: &Path, name: &str, numbers: Range<u64>) {
 /// The artifacts that a program finds over this base, of those with these numbers.
 pub(crate) fn served(base: &Path, name: &str, numbers: Range<u64>) -> Vec<u64> {
     let own = scratch();
-    let run = vkstash_store::reports::runs::RunName::of_this_process();
+    let run = vkstash_store::stash::uses::Run::of_this_process();
     let long = Some(Duration::from_secs(60));
     let stash = Stash::open_in_run(own.path(), vec![base.to_owned()], &app(name), run, long, long).unwrap();
     let part = stash.device(&header()).unwrap();

@@ -4,8 +4,8 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use vkstash_store::format::app_name::AppName;
 use vkstash_store::format::record::{CRASH_LIMIT, Kind};
-use vkstash_store::reports::runs::RunName;
 use vkstash_store::stash::open::Stash;
+use vkstash_store::stash::uses::Run;
 
 use super::*;
 
@@ -31,7 +31,7 @@ fn build(sandbox: &Sandbox, from: &Path, base: &Path, more: &[&str]) -> Output {
 /// The artifacts that a user without any finds there.
 fn artifacts(sandbox: &Sandbox, base: &Path, name: &str) -> Vec<Vec<u8>> {
     let own = sandbox.path("own");
-    let run = RunName::of_this_process();
+    let run = Run::of_this_process();
     // A program waits 15 ms for a base.
     let long = Some(Duration::from_secs(600));
     let stash = Stash::open_in_run(&own, vec![base.to_owned()], &app(name), run, long, long).unwrap();

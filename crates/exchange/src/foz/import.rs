@@ -24,7 +24,7 @@ use vkstash_recipe::device_configuration::DeviceConfiguration;
 use vkstash_recipe::rebuild::pipeline::pipeline;
 use vkstash_store::base::util::unix_ms;
 use vkstash_store::format::app_name::AppName;
-use vkstash_store::format::record::{Key, Kind, UseRecord};
+use vkstash_store::format::record::{Key, Kind, RunDevices, UseRecord};
 use vkstash_store::format::refusal::OpenError;
 
 use super::chain::unlink;
@@ -366,7 +366,7 @@ impl Intake<'_> {
         self.put(Kind::Recipe, key, record)?;
         let portable = self.sink.stash().portable().clone();
         if !portable.contains(Kind::Use, key) {
-            let used = UseRecord { unix_ms: unix_ms(), sequence, run: RUN };
+            let used = UseRecord { unix_ms: unix_ms(), sequence, devices: RunDevices::ALL, run: RUN };
             self.sink.put(&portable, Kind::Use, key, &used.encode())?;
         }
         Ok(())

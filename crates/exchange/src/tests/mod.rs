@@ -23,11 +23,12 @@ use vkstash_model::check;
 use vkstash_model::identifier::module_identity;
 use vkstash_model::key::{self, digest};
 use vkstash_store::format::app_name::AppName;
-use vkstash_store::format::record::{Key, Kind, UseRecord, WORKERS};
+use vkstash_store::format::record::{Key, Kind, RunDevices, UseRecord, WORKERS};
 use vkstash_store::format::refusal::Refusal;
 use vkstash_store::part::open::Part;
 use vkstash_store::stash::inspect::list_applications;
 use vkstash_store::stash::open::Stash;
+use vkstash_store::stash::uses::DeviceUses;
 
 const PORTABLE: [Kind; 5] =
     [Kind::Module, Kind::Layout, Kind::RenderPass, Kind::Recipe, Kind::DeviceConfiguration];
@@ -88,7 +89,7 @@ fn fill(root: &Path, app: &AppName) {
     for (number, recipe) in recipes().into_iter().enumerate() {
         put(portable, Kind::Recipe, &recipe);
         put(&device, Kind::Artifact, &(recipe.0, artifact(number as u8)));
-        stash.note_taken(&device, &recipe.0);
+        stash.note_taken(&DeviceUses::of(0), &device, &recipe.0);
     }
     put(&device, Kind::IdentifierPair, &([5; 32], module(1).0.to_vec()));
     put(&device, Kind::CrashCount, &([6; 32], vec![1]));
@@ -140,16 +141,10 @@ fn is_found_out_again(kind: Kind) -> bool {
     matches!(kind, Kind::Verified | Kind::CrashCount | Kind::Estimates | Kind::Found)
 }
 
-/// All records without those that are not imported, and without the parts of uses that depend on the time.
+/// All records without those that are not imported.
 fn comparable(root: &Path) -> BTreeMap<(bool, Kind, Key), Vec<u8>> {
     let mut all = all(root);
     all.retain(|&(_, kind, _), _| !is_found_out_again(kind));
-    for ((_, kind, _), payload) in &mut all {
-        if *kind == Kind::Use {
-            let found = UseRecord::decode(payload).unwrap();
-            *payload = [found.unix_ms.to_le_bytes().as_slice(), &found.sequence.to_le_bytes()].concat();
-        }
-    }
     all
 }
 
@@ -164,17 +159,6 @@ fn an_import_brings_what_was_exported() {
     assert!(!there.keys().any(|&(_, kind, _)| is_found_out_again(kind)));
     assert_eq!(taken.records.values().sum::<u64>(), there.len() as u64);
     assert_eq!(taken, Taken { records: taken.records.clone(), ..Taken::default() });
-    // A use keeps the run in which it was recorded; the import is not a run.
-    let runs: Vec<u64> = there
-        .iter()
-        .filter(|((_, kind, _), _)| *kind == Kind::Use)
-        .map(|(_, payload)| UseRecord::decode(payload).unwrap().run)
-        .collect();
-    let name = list_of_segments(from.path());
-    assert!(
-        runs.len() == 9 && runs.iter().all(|run| name.starts_with(&format!("{run:016x}"))),
-        "{runs:x?}, {name}"
-    );
     // No temporary files are left in the folders.
     let left = fs::read_dir(to.path().join(app().folder).join("portable")).unwrap();
     let names: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
@@ -299,7 +283,7 @@ fn existing_records_stay_as_they_are() {
     let [(first, _), ..] = recipes()[..] else { unreachable!() };
     let stash = Stash::open_patiently(to.path(), &app()).unwrap();
     put(&stash.device(&header()).unwrap(), Kind::Artifact, &(first, b"12345678 mine".to_vec()));
-    let mine = UseRecord { unix_ms: 1, sequence: 2, run: 3 };
+    let mine = UseRecord { unix_ms: 1, sequence: 2, devices: RunDevices::ALL, run: 3 };
     put(stash.portable(), Kind::Use, &(first, mine.encode()));
     drop(stash);
     let taken = only(import(to.path(), &*full_archive(), true).unwrap());
@@ -335,8 +319,9 @@ fn records_that_do_not_match_their_key_are_left_out() {
     let odd = [&[0; 4][..], b"words and a half"].concat();
     put(stash.portable(), Kind::Module, &(module(3).0, odd[..18].to_vec()));
     // Records of another part, and a use of no recipe.
+    let orphan = UseRecord { unix_ms: 1, sequence: 0, devices: RunDevices::ALL, run: 1 };
     put(stash.portable(), Kind::Artifact, &([1; 32], artifact(1)));
-    put(stash.portable(), Kind::Use, &([2; 32], UseRecord { unix_ms: 1, sequence: 0, run: 0 }.encode()));
+    put(stash.portable(), Kind::Use, &([2; 32], orphan.encode()));
     put(stash.portable(), Kind::Use, &([3; 32], b"no use".to_vec()));
     let device = stash.device(&header()).unwrap();
     put(&device, Kind::Recipe, &recipes()[0]);
@@ -355,7 +340,7 @@ fn times_in_the_future_count_as_now() {
     let recipe = &recipes()[0];
     let stash = Stash::open_patiently(from.path(), &app()).unwrap();
     put(stash.portable(), Kind::Recipe, recipe);
-    let future = UseRecord { unix_ms: u64::MAX, sequence: 7, run: u64::MAX };
+    let future = UseRecord { unix_ms: u64::MAX, sequence: 7, devices: RunDevices::ALL, run: u64::MAX };
     put(stash.portable(), Kind::Use, &(recipe.0, future.encode()));
     drop(stash);
     only(import(to.path(), &*archive(from.path(), &["portable"]), false).unwrap());
@@ -540,7 +525,8 @@ fn an_application_without_a_record_gets_no_folder() {
     let stash = Stash::open_patiently(from.path(), &app()).unwrap();
     // None of these may be imported.
     put(stash.portable(), Kind::Module, &(module(1).0, module(2).1));
-    put(stash.portable(), Kind::Use, &([2; 32], UseRecord { unix_ms: 1, sequence: 0, run: 0 }.encode()));
+    let orphan = UseRecord { unix_ms: 1, sequence: 0, devices: RunDevices::ALL, run: 1 };
+    put(stash.portable(), Kind::Use, &([2; 32], orphan.encode()));
     let device = stash.device(&header()).unwrap();
     put(&device, Kind::Artifact, &([1; 32], b"short".to_vec()));
     put(&device, Kind::Verified, &([1; 32], Vec::new()));

@@ -29,8 +29,8 @@ use vkstash_remote::progress::Quiet;
 use vkstash_remote::{pull, push};
 use vkstash_store::format::device::DeviceHeader;
 use vkstash_store::format::record::{Key, Kind};
-use vkstash_store::reports::runs::RunName;
 use vkstash_store::stash::open::Stash;
+use vkstash_store::stash::uses::Run;
 
 use server::Server;
 use support::{DAY, NOW, World, app, files, key, noise, wait};
@@ -162,7 +162,7 @@ impl Client {
 
         let is_first = self.started.insert((application, self.driver));
         let root = self.dir.join("stash");
-        let (bases, run) = (vec![home.base()], RunName::of_this_process());
+        let (bases, run) = (vec![home.base()], Run::of_this_process());
         let stash = Stash::open_in_run(&root, bases, &app(&name), run, PATIENT, PATIENT).unwrap();
         let part = stash.device(&header).unwrap();
         let (mut asked, mut hits, mut payload) = (0, 0, Vec::new());

@@ -8,8 +8,8 @@ use crate::format::record::{Key, Kind};
 pub struct LastUse {
     /// The time by the clock of that run; 0: no use is noted. The clock may have been wrong.
     pub unix_ms: u64,
-    /// The run; 0: unknown. The age in the name of the segment that has the use: the same for all of a run, and rising
-    /// from run to run whatever the clock says.
+    /// The number of the run; 0: unknown. It rises from run to run whatever the clock says. For a record without a use,
+    /// the age of its segment, which is a number of the same kind.
     pub run: u64,
     /// The place among the first uses of that run.
     pub order: u32,

@@ -128,31 +128,71 @@ pub struct UseRecord {
     pub unix_ms: u64,
     /// The place among the first uses of that run, from 0.
     pub sequence: u32,
-    /// The run: the age of the segment in which the use was written first; 0: the segment that has this record.
+    /// The devices of that run that have used the key.
+    pub devices: RunDevices,
+    /// The number of the run, not 0.
     pub run: u64,
 }
 
+/// Devices of one run, by the order in which they came to the stash: from 0 on. [`RunDevices::MOST`] are told apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RunDevices(u32);
+
+impl RunDevices {
+    /// The number of devices that are told apart: the last one stands for all later ones, too.
+    pub const MOST: u32 = u32::BITS;
+    /// All of them.
+    pub const ALL: RunDevices = RunDevices(u32::MAX);
+
+    /// This one.
+    pub fn only(device: u32) -> RunDevices {
+        RunDevices(1 << device.min(RunDevices::MOST - 1))
+    }
+
+    /// These and those.
+    #[must_use]
+    pub fn and(self, others: RunDevices) -> RunDevices {
+        RunDevices(self.0 | others.0)
+    }
+
+    /// Whether these are among them.
+    pub fn has(self, others: RunDevices) -> bool {
+        self.0 & others.0 == others.0
+    }
+
+    /// Whether there is more than one.
+    pub fn are_several(self) -> bool {
+        self.0.count_ones() > 1
+    }
+
+    /// Whether one of them came to the stash as late as the first of those, or later.
+    pub fn reach(self, others: RunDevices) -> bool {
+        self.0 >> others.0.trailing_zeros().min(RunDevices::MOST - 1) != 0
+    }
+}
+
 impl UseRecord {
-    /// The payload: 12 bytes, or 20 with a run.
+    /// The payload: 24 bytes.
     pub fn encode(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(20);
+        let mut bytes = Vec::with_capacity(24);
         bytes.extend(self.unix_ms.to_le_bytes());
         bytes.extend(self.sequence.to_le_bytes());
-        if self.run != 0 {
-            bytes.extend(self.run.to_le_bytes());
-        }
+        bytes.extend(self.devices.0.to_le_bytes());
+        bytes.extend(self.run.to_le_bytes());
         bytes
     }
 
-    /// `None`: a payload of another length.
+    /// `None`: a payload of another length, or without a run.
     pub fn decode(payload: &[u8]) -> Option<UseRecord> {
         let (unix_ms, rest) = payload.split_first_chunk()?;
         let (sequence, rest) = rest.split_first_chunk()?;
-        let run = if rest.is_empty() { 0 } else { u64::from_le_bytes(rest.try_into().ok()?) };
-        Some(UseRecord {
+        let (devices, run) = rest.split_first_chunk()?;
+        let used = UseRecord {
             unix_ms: u64::from_le_bytes(*unix_ms),
             sequence: u32::from_le_bytes(*sequence),
-            run,
-        })
+            devices: RunDevices(u32::from_le_bytes(*devices)),
+            run: u64::from_le_bytes(run.try_into().ok()?),
+        };
+        (used.run != 0).then_some(used)
     }
 }

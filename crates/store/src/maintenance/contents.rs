@@ -138,15 +138,15 @@ impl PartContents {
         self.live.iter().filter(move |live| live.row.code == kind.position() as u8 && live.row.is_readable())
     }
 
-    /// Calls `each` with segment, key and payload of all records of a kind, also of those that are not live.
-    pub(crate) fn for_each_recorded(&self, kind: Kind, mut each: impl FnMut(&Segment, &Key, &[u8])) {
+    /// Calls `each` with key and payload of all records of a kind, also of those that are not live.
+    pub(crate) fn for_each_recorded(&self, kind: Kind, mut each: impl FnMut(&Key, &[u8])) {
         let mut buffer = Vec::new();
         for Member { segment, .. } in &self.members {
             let rows = segment.known_rows();
             for row in rows.iter().filter(|row| row.is_readable() && row.code == kind.position() as u8) {
                 let Ok(IndexEntry { key, .. }) = segment.header_at(row.offset) else { continue };
                 if segment.read_row(row, &key, &mut buffer) == segment::Read::Good {
-                    each(segment, &key, &buffer);
+                    each(&key, &buffer);
                 }
             }
         }

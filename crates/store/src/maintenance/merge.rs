@@ -18,7 +18,7 @@ use crate::disk::folder::{FILE_MODE, Folder, write_all_at};
 use crate::disk::{locks, ops as disk};
 use crate::format::file::FileHeader;
 use crate::format::footer::encode_end;
-use crate::format::record::{Kind, UseRecord};
+use crate::format::record::Kind;
 use crate::format::record_header::{IndexEntry, Stored, encode_record};
 use crate::format::seal::Seal;
 use crate::format::sizes::{CODEC_PLAIN, FIRST_RECORD, MOST_RECORDS};
@@ -241,9 +241,7 @@ impl Job<'_> {
                 _ => duplicates::Stored::Itself,
             };
             let (kind, payload) = match stored {
-                duplicates::Stored::Itself => {
-                    (entry.kind, self.improved(contents, &live, &entry, payload, &mut compressed))
-                }
+                duplicates::Stored::Itself => (entry.kind, improved(&entry, payload, &mut compressed)),
                 duplicates::Stored::Reference(same) => {
                     compressed = same.encode();
                     (Kind::Same as u8, Copied::plain(&compressed))
@@ -294,34 +292,18 @@ impl Job<'_> {
         sort::by_key(&mut other, |(live, _)| (live.member, live.row.offset));
         ordered.chain(other).collect()
     }
+}
 
-    /// The payload to write. It is compressed if an earlier writer had no time for that. A use gets the number of its
-    /// run, because the age of the new file does not tell.
-    fn improved<'a>(
-        &self,
-        contents: &PartContents,
-        live: &Live,
-        entry: &IndexEntry,
-        payload: Copied<'a>,
-        compressed: &'a mut Vec<u8>,
-    ) -> Copied<'a> {
-        let Some(kind) = Kind::from_number(entry.kind).filter(|_| payload.codec == CODEC_PLAIN) else {
-            return payload;
-        };
-        if kind == Kind::Use {
-            let Some(mut noted) = UseRecord::decode(payload.bytes).filter(|noted| noted.run == 0) else {
-                return payload;
-            };
-            noted.run = contents.age(live);
-            *compressed = noted.encode();
-            return Copied::plain(compressed);
-        }
-        let codec = codec::encode(kind, payload.bytes, compressed).number();
-        if codec == CODEC_PLAIN {
-            return payload;
-        }
-        Copied { bytes: compressed, codec, length: payload.length }
+/// The payload to write. It is compressed if an earlier writer had no time for that.
+fn improved<'a>(entry: &IndexEntry, payload: Copied<'a>, compressed: &'a mut Vec<u8>) -> Copied<'a> {
+    let Some(kind) = Kind::from_number(entry.kind).filter(|_| payload.codec == CODEC_PLAIN) else {
+        return payload;
+    };
+    let codec = codec::encode(kind, payload.bytes, compressed).number();
+    if codec == CODEC_PLAIN {
+        return payload;
     }
+    Copied { bytes: compressed, codec, length: payload.length }
 }
 
 /// Records of other segments that supersede records of these segments.

@@ -8,7 +8,6 @@ use crate::bounds::LastUse;
 use crate::format::record::{Key, Kind, UseRecord};
 use crate::maintenance::contents::{Live, PartContents};
 use crate::maintenance::survey::ApplicationFolder;
-use crate::segment::name;
 
 /// All uses in a portable part, with their runs: those that a later run has superseded are there until their segment is
 /// merged.
@@ -16,12 +15,8 @@ pub(crate) fn recorded(application: &ApplicationFolder) -> Vec<(Key, UseRecord)>
     let mut uses = Vec::new();
     let contents = application.portable().and_then(|part| PartContents::of(part, &never));
     for contents in contents.iter() {
-        contents.for_each_recorded(Kind::Use, |segment, key, payload| {
-            let Some(mut record) = UseRecord::decode(payload) else { return };
-            if record.run == 0 {
-                record.run = name::age_of(segment.name());
-            }
-            uses.push((*key, record));
+        contents.for_each_recorded(Kind::Use, |key, payload| {
+            uses.extend(UseRecord::decode(payload).map(|record| (*key, record)));
         });
     }
     uses
@@ -49,8 +44,8 @@ impl Uses {
         let mut uses = Uses::default();
         portable.for_each(Kind::Use, |live, key, payload| {
             let Some(record) = UseRecord::decode(payload) else { return };
-            let run = if record.run == 0 { portable.age(live) } else { record.run };
-            uses.by_key.insert(*key, LastUse { unix_ms: record.unix_ms, run, order: record.sequence });
+            let UseRecord { unix_ms, run, sequence, .. } = record;
+            uses.by_key.insert(*key, LastUse { unix_ms, run, order: sequence });
             if portable.member(live).open {
                 uses.current.insert(*key);
             }

@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use crate::base::keyed::Keyed;
 use crate::base::once::OnceLock;
 use crate::base::sync::Mutex;
 use crate::base::timer::{Timer, never};
@@ -13,9 +12,8 @@ use crate::disk::folder::Folder;
 use crate::disk::home::Home;
 use crate::format::codec::Codec;
 use crate::format::file::PartIdentity;
-use crate::format::record::{Key, Kind};
+use crate::format::record::Kind;
 use crate::format::refusal::{OpenError, Refusal, is_for_now};
-use crate::format::table;
 use crate::part::bases::{Bases, Place};
 use crate::part::crash_guard::{CrashGuard, StaleGuard};
 use crate::part::digests::Digests;
@@ -63,8 +61,6 @@ pub struct Part {
     /// Records that are not in the tables of the view: queued, written by this process, or appended by other processes.
     pub(super) recent: RecentRecords,
     pub(super) digests: Digests,
-    /// Keys whose first use in this run is noted, as [`table::hash`].
-    noted: papaya::HashSet<u64, Keyed>,
     pub(super) guard: OnceLock<Option<CrashGuard>>,
     /// The writer is to make it.
     pub(super) wants_guard: AtomicBool,
@@ -126,10 +122,6 @@ impl Part {
             bases: Bases::default(),
             recent: RecentRecords::default(),
             digests: Digests::default(),
-            noted: papaya::HashSet::builder()
-                .hasher(Keyed::default())
-                .resize_mode(papaya::ResizeMode::Blocking)
-                .build(),
             guard: OnceLock::new(),
             wants_guard: AtomicBool::new(false),
             guard_until: OnceLock::new(),
@@ -367,29 +359,6 @@ impl Part {
         self.closed_until.store(0, Ordering::Relaxed);
     }
 
-    /// Notes a use of the key. True: it is the first one in this run.
-    pub(crate) fn note(&self, key: &Key) -> bool {
-        let hash = table::hash(0, key);
-        let noted = self.noted.pin();
-        // Read before writing, so that the cache line stays shared between cores once the use is noted.
-        !noted.contains(&hash) && noted.insert(hash)
-    }
-
-    /// Whether a use of the key is noted.
-    pub(crate) fn is_noted(&self, key: &Key) -> bool {
-        self.noted.pin().contains(&table::hash(0, key))
-    }
-
-    /// Undoes [`Part::note`].
-    pub(crate) fn unnote(&self, key: &Key) {
-        self.noted.pin().remove(&table::hash(0, key));
-    }
-
-    /// Undoes [`Part::note`] for all keys.
-    pub(crate) fn unnote_all(&self) {
-        self.noted.pin().clear();
-    }
-
     /// The writer has created a segment in this part.
     pub(crate) fn set_written(&self) {
         self.written.store(true, Ordering::Relaxed);
@@ -413,7 +382,7 @@ impl Part {
         }
     }
 
-    /// The age for a new segment: names sort in the order of writing even if the clock stands still or was set back.
+    /// The age for a new segment, or the number of a new run: they rise even if the clock stands still or was set back.
     pub(crate) fn next_age(&self) -> u64 {
         let next = unix_ms().max(self.newest.load(Ordering::Relaxed).saturating_add(1));
         self.newest.store(next, Ordering::Relaxed);

@@ -12,7 +12,7 @@ use crate::base::memory::QUEUED;
 use crate::base::once::OnceLock;
 use crate::base::sync::{Condvar, Mutex};
 use crate::forks as fork;
-use crate::format::record::Key;
+use crate::format::record::{Key, RunDevices};
 use crate::maintenance::work::ModulesOf;
 use crate::part::read_only::ReadOnlyPart;
 use crate::part::tallies::Tallies;
@@ -78,9 +78,10 @@ impl WaitLimits {
 /// Makes the report of this process.
 pub(crate) type Reporter = Arc<dyn Fn(StoreReport) -> RunReport + Send + Sync>;
 
-/// The first use of a key in this run. `taken_from` is the part whose artifact the driver has taken.
+/// The first use of a key by a device. `taken_from` is the part whose artifact the driver has taken.
 pub(crate) struct Use<P> {
     pub(crate) key: Key,
+    pub(crate) device: RunDevices,
     pub(crate) taken_from: Option<Arc<P>>,
 }
 

@@ -18,7 +18,6 @@ use crate::part::open::{Part, Pending};
 use crate::part::recent_records::Source;
 use crate::segment::append::{Payload, RecordId};
 use crate::segment::file::{DamagedIndex, Location, Read, Segment};
-use crate::segment::name;
 
 /// Where a record was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,8 +49,8 @@ impl Pass {
     }
 }
 
-/// Takes key, payload and the age of the segment of a record; no age: the record is not written yet.
-pub(crate) type Each<'a> = &'a mut dyn FnMut(&Key, &[u8], Option<u64>);
+/// Takes key and payload of a record.
+pub(crate) type Each<'a> = &'a mut dyn FnMut(&Key, &[u8]);
 
 /// Passes over the records of a kind while other processes merge segments.
 const MOST_PASSES: usize = 4;
@@ -115,7 +114,7 @@ impl Part {
     /// Calls `each` with key and verified payload of every record of that kind, in the order of the disk. False: some
     /// could not be read for now.
     pub fn for_each(&self, kind: Kind, each: &mut dyn FnMut(&Key, &[u8])) -> bool {
-        self.for_each_in_segments(kind, &never, &mut |key, payload, _| each(key, payload))
+        self.for_each_in_segments(kind, &never, each)
     }
 
     /// [`Part::for_each`] with the ages of segments. It reads no further record once `interrupted` says true, and then
@@ -161,7 +160,7 @@ impl Part {
             match segment.header_at(row.offset) {
                 Ok(header) if self.read_known(kind, &header.key, &mut buffer) => {
                     told.insert(row.hash);
-                    each(&header.key, &buffer, Some(name::age_of(segment.name())));
+                    each(&header.key, &buffer);
                 }
                 // Damaged, which the next pass passes over, or gone since.
                 Ok(_) => pass.note(Read::Gone),
@@ -170,17 +169,13 @@ impl Part {
             }
         }
         sort::by(&mut own, |(_, one), (_, other)| place(one).cmp(&place(other)));
-        for (key, source) in own {
+        for (key, _) in own {
             if interrupted() {
                 return Pass::Unread;
             }
             if self.read_known(kind, &key, &mut buffer) {
                 told.insert(table::hash(code, &key));
-                let age = match source {
-                    Source::Disk(location) => Some(name::age_of(location.segment.name())),
-                    Source::Queued(_) => None,
-                };
-                each(&key, &buffer, age);
+                each(&key, &buffer);
             }
         }
         pass

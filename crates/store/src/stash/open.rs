@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::base::sync::Mutex;
@@ -12,7 +12,7 @@ use crate::disk::home::Home;
 use crate::format::app_name::AppName;
 use crate::format::device::DeviceHeader;
 use crate::format::file::PartIdentity;
-use crate::format::record::{FORGOTTEN, Key, Kind};
+use crate::format::record::{FORGOTTEN, Key, RunDevices};
 pub use crate::format::refusal::OpenError;
 use crate::maintenance::work::ModulesOf;
 use crate::part::open::Part;
@@ -20,13 +20,12 @@ use crate::part::open::{Shared, Use};
 pub use crate::part::queue::END;
 use crate::part::queue::{Joined, WaitLimits};
 use crate::reports::model::{RunReport, StoreReport};
-use crate::reports::runs::RunName;
 use crate::reports::timeline::Entry;
 use crate::settings::{BackgroundMode, CacheKinds};
 use crate::stash::background_mode;
 use crate::stash::own_report::Runs;
 use crate::stash::siblings::{Kin, Siblings};
-use crate::stash::uses::{self, Noted};
+use crate::stash::uses::{self, DeviceUses, Noted, Run};
 use crate::stash::writer::Start;
 
 /// How many device parts a stash keeps open that no device uses.
@@ -44,6 +43,8 @@ pub struct Stash {
     devices: Mutex<HashMap<[u8; 32], Arc<Part>>>,
     runs: Arc<Runs>,
     ignores_uses: AtomicBool,
+    /// How often the order of use was forgotten.
+    forgotten: AtomicU32,
 }
 
 impl Stash {
@@ -53,7 +54,7 @@ impl Stash {
     /// cannot be written are dropped and counted. Whatever cannot be read in the usual time is read by another thread,
     /// and counted.
     pub fn open(root: &Path, app: &AppName) -> Result<Arc<Stash>, OpenError> {
-        Stash::open_in_run(root, Vec::new(), app, RunName::of_this_process(), None, None)
+        Stash::open_in_run(root, Vec::new(), app, Run::of_this_process(), None, None)
     }
 
     /// [`Stash::open`] in a process that may have had this stash open before: all its stashes of a `run` share one
@@ -64,7 +65,7 @@ impl Stash {
         root: &Path,
         bases: Vec<PathBuf>,
         app: &AppName,
-        run: RunName,
+        run: Run,
         opening: Option<Duration>,
         end: Option<Duration>,
     ) -> Result<Arc<Stash>, OpenError> {
@@ -80,14 +81,14 @@ impl Stash {
 
     /// [`Stash::open`] for a tool: waits until everything is read and, when it is dropped, until everything is done.
     pub fn open_patiently(root: &Path, app: &AppName) -> Result<Arc<Stash>, OpenError> {
-        Stash::open_within(root, app, RunName::of_this_process(), WaitLimits::UNLIMITED)
+        Stash::open_within(root, app, Run::of_this_process(), WaitLimits::UNLIMITED)
     }
 
     /// [`Stash::open`] with these limits.
     pub(crate) fn open_within(
         root: &Path,
         app: &AppName,
-        run: RunName,
+        run: Run,
         waits: WaitLimits,
     ) -> Result<Arc<Stash>, OpenError> {
         Stash::open_home(Home::new(root, &app.folder), app, run, waits)
@@ -98,19 +99,14 @@ impl Stash {
         root: &Path,
         bases: Vec<PathBuf>,
         app: &AppName,
-        run: RunName,
+        run: Run,
         waits: WaitLimits,
     ) -> Result<Arc<Stash>, OpenError> {
         let home = Home::with_bases(root, &app.folder, bases).without_bases_of_settings();
         Stash::open_home(home, app, run, waits)
     }
 
-    fn open_home(
-        home: Home,
-        app: &AppName,
-        run: RunName,
-        waits: WaitLimits,
-    ) -> Result<Arc<Stash>, OpenError> {
+    fn open_home(home: Home, app: &AppName, run: Run, waits: WaitLimits) -> Result<Arc<Stash>, OpenError> {
         if app.folder.is_empty() || app.folder.starts_with('.') || app.folder.contains(['/', '\0']) {
             return Err(OpenError::Name { name: app.folder.clone() });
         }
@@ -121,12 +117,8 @@ impl Stash {
         }
         let shared = Shared::new(waits);
         let portable = Part::open(&home, PartIdentity::Portable, &shared)?;
-        let runs = Arc::new(Runs {
-            home: home.clone(),
-            name: run,
-            written: Mutex::default(),
-            timeline: Mutex::default(),
-        });
+        let runs =
+            Arc::new(Runs { home: home.clone(), run, written: Mutex::default(), timeline: Mutex::default() });
         let start = Start::new(Arc::downgrade(&portable), runs.clone(), home.clone());
         // Set here only.
         let _ = shared.start.set(Box::new(move |shared| start.spawn(shared)));
@@ -148,6 +140,7 @@ impl Stash {
             devices: Mutex::default(),
             runs,
             ignores_uses: AtomicBool::new(false),
+            forgotten: AtomicU32::new(0),
         }))
     }
 
@@ -200,46 +193,34 @@ impl Stash {
         }
     }
 
-    /// Notes a use of a record. The writer writes the first use of each key in a run as a [`Kind::Use`] record. Uses
-    /// that do not fit into the queue are dropped and counted.
+    /// Notes a use of a key by one of the program's devices. The writer writes the first one of each device in a run as
+    /// a use record. True: it is the first one. Uses that do not fit into the queue are dropped and counted.
     ///
-    /// A [`Kind::Use`] record has the key only: an artifact and its recipe are used together.
-    pub fn note_use(&self, _kind: Kind, key: &Key) {
-        self.note_first_use(key);
+    /// The record has the key only: an artifact and its recipe are used together.
+    pub fn note_use(&self, by: &DeviceUses, key: &Key) -> bool {
+        self.note(by, key, || None)
     }
 
-    /// [`Stash::note_use`]. True: it is the first use of the key in this run.
-    pub fn note_first_use(&self, key: &Key) -> bool {
-        self.note(key, || None)
+    /// [`Stash::note_use`] of an artifact of `part` that the driver has taken, which verifies it.
+    pub fn note_taken(&self, by: &DeviceUses, part: &Arc<Part>, key: &Key) -> bool {
+        self.note(by, key, || Some(part.clone()))
     }
 
-    /// [`Stash::note_use`] of an artifact of `part` that the driver has taken, which verifies it. True: it is the first
-    /// use of the key in this run.
-    pub fn note_taken(&self, part: &Arc<Part>, key: &Key) -> bool {
-        self.note(key, || Some(part.clone()))
-    }
-
-    /// True once for each key. False: it was noted before, or cannot be noted.
-    fn note(&self, key: &Key, taken_from: impl FnOnce() -> Option<Arc<Part>>) -> bool {
+    fn note(&self, by: &DeviceUses, key: &Key, taken_from: impl FnOnce() -> Option<Arc<Part>>) -> bool {
         if self.ignores_uses.load(Ordering::Relaxed) {
             return false;
         }
-        if !self.portable.note(key) {
+        if !by.note(key, self.forgotten.load(Ordering::Relaxed)) {
             return false;
         }
-        let noted = Use { key: *key, taken_from: taken_from() };
+        let noted = Use { key: *key, device: by.device(), taken_from: taken_from() };
         let records = noted.records();
         let noted = self.shared.push_use(noted);
         if !noted {
-            self.portable.unnote(key);
+            by.unnote(key);
             self.shared.tallies.dropped(records);
         }
         noted
-    }
-
-    /// Whether a use of the key was noted in this run.
-    pub fn is_used(&self, key: &Key) -> bool {
-        self.portable.is_noted(key)
     }
 
     /// From now on uses are not noted: a process that makes records ahead of a program does not use them, and the order
@@ -251,10 +232,10 @@ impl Stash {
     /// Forgets the order in which records were used: earlier uses count for eviction only, and the next use of each key
     /// is noted again. False: that cannot be noted.
     pub fn forget_order(&self) -> bool {
-        let noted = !self.shared.is_inert() && self.shared.push_use(Use { key: FORGOTTEN, taken_from: None });
+        let forgotten = Use { key: FORGOTTEN, device: RunDevices::default(), taken_from: None };
+        let noted = !self.shared.is_inert() && self.shared.push_use(forgotten);
         if noted {
-            // A use that another thread notes between the two calls is noted twice, and written once.
-            self.portable.unnote_all();
+            self.forgotten.fetch_add(1, Ordering::Relaxed);
         }
         noted
     }
@@ -262,7 +243,12 @@ impl Stash {
     /// The uses that count for the order of use: those since the order was forgotten. None: interrupted. May read from
     /// the disk.
     pub fn noted_uses(&self, interrupted: &dyn Fn() -> bool) -> Option<Vec<Noted>> {
-        uses::of(&self.portable, interrupted)
+        uses::of(&self.portable, &self.runs.run, interrupted)
+    }
+
+    /// The number of this process's run among the uses; 0: it has noted none.
+    pub fn run(&self) -> u64 {
+        self.runs.run.number()
     }
 
     /// The mode of background work in the settings of the application, or in those of all. Reads from the disk.
@@ -340,14 +326,6 @@ impl Stash {
     /// Another device of the program uses the stash.
     pub fn wake(&self) {
         self.shared.wakes();
-    }
-
-    /// The next device asks anew, so its pipelines are made ahead anew: uses are noted again. The writer knows which
-    /// ones it has written.
-    pub fn forget_uses(&self) {
-        if !self.shared.is_inert() {
-            self.portable.unnote_all();
-        }
     }
 
     /// For an exit handler: the process ends in an orderly way, so the guard files are removed. Queued records and the

@@ -1,12 +1,17 @@
 //! The uses that an application's runs have noted, for the order in which a program will ask again.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::base::keyed::Keyed;
+use crate::base::sync::Mutex;
 use crate::base::util::unix_ms;
 use crate::bounds::{LastUse, Runs};
-use crate::format::record::{FORGOTTEN, Key, Kind, UseRecord};
+use crate::format::record::{FORGOTTEN, Key, Kind, RunDevices, UseRecord};
+use crate::format::table;
 use crate::part::open::Part;
-
-/// The run of uses that this process has noted and not written yet: no other is later.
-const UNWRITTEN: u64 = u64::MAX;
+use crate::reports::runs::RunName;
 
 /// The last use of a key that a run has noted. Uses compare by their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -17,31 +22,162 @@ pub struct Noted {
     pub run: u64,
     /// The place among the first uses of that run, from 0.
     pub sequence: u32,
+    /// The devices of that run that have used the key.
+    pub devices: RunDevices,
     /// The key.
     pub key: Key,
 }
 
-/// The uses in a portable part since the order was forgotten, in no order. None: interrupted.
-pub(crate) fn of(portable: &Part, interrupted: &dyn Fn() -> bool) -> Option<Vec<Noted>> {
-    let mut uses = Vec::new();
-    portable.for_each_in_segments(Kind::Use, interrupted, &mut |key, payload, age| {
-        if let Some(used) = UseRecord::decode(payload) {
-            let run = if used.run == 0 { age.unwrap_or(UNWRITTEN) } else { used.run };
-            uses.push((*key, LastUse { unix_ms: used.unix_ms, run, order: used.sequence }));
+/// What one device of the program has used. It comes to the stash as the device of this number.
+pub struct DeviceUses {
+    device: RunDevices,
+    /// The keys whose first use is noted, as [`table::hash`].
+    noted: papaya::HashSet<u64, Keyed>,
+    /// How often the order was forgotten before these were noted.
+    forgotten: AtomicU32,
+}
+
+impl DeviceUses {
+    /// The device of this number has used nothing yet.
+    pub fn of(device: u32) -> DeviceUses {
+        let noted = papaya::HashSet::builder()
+            .hasher(Keyed::default())
+            .resize_mode(papaya::ResizeMode::Blocking)
+            .build();
+        DeviceUses { device: RunDevices::only(device), noted, forgotten: AtomicU32::new(0) }
+    }
+
+    /// The device, as the uses of earlier runs name it.
+    pub fn device(&self) -> RunDevices {
+        self.device
+    }
+
+    /// Notes a use of the key. True: it is the first one, or the first one since the order was forgotten for the last
+    /// time.
+    pub(crate) fn note(&self, key: &Key, forgotten: u32) -> bool {
+        let noted = self.noted.pin();
+        if self.forgotten.load(Ordering::Relaxed) != forgotten {
+            // What another thread notes between the two calls is noted twice, and written once.
+            noted.clear();
+            self.forgotten.store(forgotten, Ordering::Relaxed);
         }
+        let hash = table::hash(0, key);
+        // Read before writing, so that the cache line stays shared between cores once the use is noted.
+        !noted.contains(&hash) && noted.insert(hash)
+    }
+
+    /// Undoes [`DeviceUses::note`].
+    pub(crate) fn unnote(&self, key: &Key) {
+        self.noted.pin().remove(&table::hash(0, key));
+    }
+}
+
+/// One run of an application in this process, however often it opens the stash. Clones are the same run.
+#[derive(Clone)]
+pub struct Run {
+    /// The name of its report.
+    pub name: RunName,
+    uses: Arc<Mutex<Uses>>,
+}
+
+#[derive(Default)]
+struct Uses {
+    /// The number of the run, from its first use on; 0 before.
+    run: u64,
+    /// How many first uses there were.
+    count: u32,
+    /// Those since the order was forgotten.
+    written: HashMap<Key, UseRecord, Keyed>,
+    /// What several devices of the run before had used: this run's uses take the place of that one's on the disk, and
+    /// its later devices may ask for the same.
+    shared_before: HashMap<Key, Noted, Keyed>,
+}
+
+impl Run {
+    /// A run of this process that begins now.
+    pub fn of_this_process() -> Run {
+        Run::named(RunName::of_this_process())
+    }
+
+    pub(crate) fn named(name: RunName) -> Run {
+        Run { name, uses: Arc::default() }
+    }
+
+    /// The number of the run; 0: it has used nothing yet.
+    pub(crate) fn number(&self) -> u64 {
+        self.uses.lock().run
+    }
+
+    /// The record of a use, unless it is written. `next_number`: for a run that begins.
+    pub(crate) fn note(
+        &self,
+        key: &Key,
+        device: RunDevices,
+        next_number: impl FnOnce() -> u64,
+    ) -> Option<UseRecord> {
+        let mut uses = self.uses.lock();
+        if uses.run == 0 {
+            uses.run = next_number().max(1);
+        }
+        if *key == FORGOTTEN {
+            uses.written.clear();
+            uses.shared_before.clear();
+        }
+        match uses.written.get(key) {
+            Some(written) if written.devices.has(device) => None,
+            Some(written) => Some(UseRecord { devices: written.devices.and(device), ..*written }),
+            None => {
+                let sequence = uses.count;
+                uses.count = sequence.saturating_add(1);
+                Some(UseRecord { unix_ms: unix_ms(), sequence, devices: device, run: uses.run })
+            }
+        }
+    }
+
+    /// The record of this use is on its way to the disk.
+    pub(crate) fn set_written(&self, key: &Key, record: UseRecord) {
+        if *key != FORGOTTEN {
+            self.uses.lock().written.insert(*key, record);
+        }
+    }
+
+    /// Keeps what several devices of the run before this one had used, and puts it where this run's uses have taken its
+    /// place.
+    fn restore(&self, noted: &mut [Noted]) {
+        let uses = &mut *self.uses.lock();
+        let last = noted.iter().map(|noted| noted.run).filter(|run| *run != uses.run).max();
+        for noted in noted {
+            if Some(noted.run) == last && noted.devices.are_several() {
+                uses.shared_before.insert(noted.key, *noted);
+            } else if noted.run == uses.run {
+                *noted = uses.shared_before.get(&noted.key).copied().unwrap_or(*noted);
+            }
+        }
+    }
+}
+
+/// The uses in a portable part since the order was forgotten, in no order. None: interrupted.
+pub(crate) fn of(portable: &Part, run: &Run, interrupted: &dyn Fn() -> bool) -> Option<Vec<Noted>> {
+    let mut uses = Vec::new();
+    portable.for_each_in_segments(Kind::Use, interrupted, &mut |key, payload| {
+        uses.extend(UseRecord::decode(payload).map(|used| (*key, used)));
     });
     if interrupted() {
         return None;
     }
-    let runs = Runs::of(uses.iter().map(|(_, used)| *used), unix_ms());
-    let place = |used: LastUse| (runs.past(used), used.run, used.unix_ms);
-    let mark = uses.iter().find(|(key, _)| *key == FORGOTTEN).map(|(_, mark)| place(*mark));
-    let counts = |(key, used): &&(Key, LastUse)| *key != FORGOTTEN && Some(place(*used)) >= mark;
-    let noted = |&(key, used): &(Key, LastUse)| Noted {
-        unix_ms: runs.past(used),
+    let last = |used: &UseRecord| LastUse { unix_ms: used.unix_ms, run: used.run, order: used.sequence };
+    let runs = Runs::of(uses.iter().map(|(_, used)| last(used)), unix_ms());
+    let place = |used: &UseRecord| (runs.past(last(used)), used.run, used.unix_ms);
+    let mark = uses.iter().find(|(key, _)| *key == FORGOTTEN).map(|(_, mark)| place(mark));
+    let counts = |(key, used): &&(Key, UseRecord)| *key != FORGOTTEN && Some(place(used)) >= mark;
+    let noted = |(key, used): &(Key, UseRecord)| Noted {
+        unix_ms: runs.past(last(used)),
         run: used.run,
-        sequence: used.order,
-        key,
+        sequence: used.sequence,
+        devices: used.devices,
+        key: *key,
     };
-    Some(uses.iter().filter(counts).map(noted).collect())
+    let mut noted: Vec<Noted> = uses.iter().filter(counts).map(noted).collect();
+    run.restore(&mut noted);
+    Some(noted)
 }

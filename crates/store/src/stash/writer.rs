@@ -2,7 +2,7 @@
 //! the queues in intervals, so that threads of the program rarely have to wake it. When nothing was to be written for a
 //! while it ends, and the next one goes on with what it has left.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use crate::base::sync::Mutex;
 use crate::base::thread::{self, Stack};
 use crate::base::timer::Timer;
-use crate::base::util::{random, unix_ms};
+use crate::base::util::random;
 use crate::disk::home::Home;
-use crate::format::record::{FORGOTTEN, Key, Kind, UseRecord};
+use crate::format::record::Kind;
 use crate::format::sizes::RECORD_HEADER_BYTES;
 use crate::maintenance::work::MANY_SEGMENTS;
 use crate::part::open::Part;
@@ -129,8 +129,6 @@ struct Writer {
     appenders: HashMap<String, Appender>,
     duplicates: Duplicates,
     held: WaitingRecords,
-    /// Keys whose first use in this run is written.
-    used: HashSet<Key>,
     /// The report has changed since it was written.
     report_due: bool,
     reported: Option<Instant>,
@@ -156,7 +154,6 @@ impl Writer {
             appenders: HashMap::new(),
             duplicates: Duplicates::default(),
             held: WaitingRecords::default(),
-            used: HashSet::new(),
             report_due: true,
             reported: None,
             started: Instant::now(),
@@ -374,25 +371,19 @@ impl Writer {
     /// Makes records of the uses that were noted. False: there were none.
     fn take_uses(&mut self) -> bool {
         let mut any = false;
-        while let Some(Use { key, taken_from }) = self.shared.pop_use() {
+        while let Some(Use { key, device, taken_from }) = self.shared.pop_use() {
             any = true;
             if let Some(part) = taken_from {
                 part.set_verified(&key);
-            }
-            if key == FORGOTTEN {
-                self.used.clear();
-            }
-            if self.used.contains(&key) {
-                continue;
             }
             let Some(portable) = self.portable.upgrade() else {
                 self.shared.tallies.dropped(1);
                 continue;
             };
-            let sequence = u32::try_from(self.used.len()).unwrap_or(u32::MAX);
-            let payload = UseRecord { unix_ms: unix_ms(), sequence, run: 0 }.encode();
-            if portable.enqueue(Kind::Use, &key, payload.into()) && key != FORGOTTEN {
-                self.used.insert(key);
+            let run = &self.runs.run;
+            let Some(record) = run.note(&key, device, || portable.next_age()) else { continue };
+            if portable.enqueue(Kind::Use, &key, record.encode().into()) {
+                run.set_written(&key, record);
             }
         }
         any

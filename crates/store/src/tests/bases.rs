@@ -18,7 +18,7 @@ use crate::tests::processes::in_a_child;
 
 fn with_bases(root: &Path, bases: &[&Path]) -> Arc<Stash> {
     let bases = bases.iter().map(|path| path.to_path_buf()).collect();
-    let run = RunName::of_this_process();
+    let run = Run::of_this_process();
     Stash::open_with_bases(root, bases, &app(), run, WaitLimits::UNLIMITED).unwrap()
 }
 
@@ -62,7 +62,7 @@ fn what_a_base_has_is_there_and_nothing_is_written_to_it() {
             assert!(!part.contains(kind, &key(25)) && part.has_any(kind));
             assert!(!part.has_fewer_than(100, kind), "of bases that have some it is not known");
         }
-        assert!(stash.note_taken(&device, &key(3)));
+        assert!(stash.note_taken(&DeviceUses::of(0), &device, &key(3)));
         put_all(&device, Kind::Artifact, 100..101);
     }
     assert!(snapshot(base.path()) == before);
@@ -148,7 +148,7 @@ fn the_own_record_comes_first_and_then_the_bases_in_their_order() {
 /// With the bases that the settings of the root name.
 fn with_settings(root: &Path, bases: &[&Path], opening: Duration) -> Arc<Stash> {
     let bases = bases.iter().map(|path| path.to_path_buf()).collect();
-    let (run, end) = (RunName::of_this_process(), Some(LONG));
+    let (run, end) = (Run::of_this_process(), Some(LONG));
     Stash::open_in_run(root, bases, &app(), run, Some(opening), end).unwrap()
 }
 
@@ -361,7 +361,7 @@ fn a_miss_proves_nothing_before_all_bases_are_open() {
     let none = Duration::ZERO;
     let waits = |opening| WaitLimits { opening, refresh: opening, ..WaitLimits::UNLIMITED };
     for (opening, proves) in [(none, false), (LONG, true)] {
-        let (bases, run) = (vec![base.path().to_owned()], RunName::of_this_process());
+        let (bases, run) = (vec![base.path().to_owned()], Run::of_this_process());
         let stash = Stash::open_with_bases(own.path(), bases, &app(), run, waits(opening)).unwrap();
         let part = stash.portable();
         await_that("it is read", || !part.is_incomplete());

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use crate::base::util::unix_ms;
 use crate::disk::folder::Folder;
-use crate::format::record::{FORGOTTEN, UseRecord};
+use crate::format::record::{FORGOTTEN, RunDevices, UseRecord};
 use crate::maintenance;
 use crate::maintenance::prune::{Request, prune};
 use crate::reports::timeline::{self, Creation};
@@ -20,8 +20,10 @@ const DAY: u64 = 24 * 60 * 60 * 1000;
 /// them it forgets the order so far.
 fn a_run(root: &Path, begin: u64, keys: &[Key]) {
     let stash = open(root);
+    let run = stash.portable().next_age();
     for (sequence, key) in (0..).zip(keys) {
-        let used = UseRecord { unix_ms: begin + u64::from(sequence), sequence, run: 0 };
+        let used =
+            UseRecord { unix_ms: begin + u64::from(sequence), sequence, devices: RunDevices::ALL, run };
         assert!(stash.portable().put(Kind::Use, key, used.encode().into()));
     }
     drop(stash);

@@ -55,7 +55,7 @@ fn busy(root: &Path) -> (Arc<Stash>, Arc<Part>) {
     assert_eq!(count_good(stash.portable(), Kind::Recipe, 0..30), 30);
     assert_eq!(count_good(&device, Kind::Artifact, 0..30), 30);
     drop(device.admit(&key(1)));
-    stash.note_use(Kind::Recipe, &key(1));
+    note_use(&stash, &key(1));
     assert!(stash.flush(LONG));
     // The helper and the threads that open parts have descriptors for a moment, which a daemon closes under them.
     while threads().iter().any(|name| name.contains("vkstash-open") || name.contains("vkstash-helper")) {
@@ -91,7 +91,7 @@ fn goes_on_with_its_own(own: impl Fn(&Path, usize) -> RawFd) {
     stash.portable().put(Kind::Recipe, &key(200), payload(200));
     device.put(Kind::Artifact, &key(200), payload(200));
     drop(device.admit(&key(2)));
-    stash.note_use(Kind::Recipe, &key(2));
+    note_use(&stash, &key(2));
     stash.touch();
     stash.flush(LONG);
     // All bytes that are read are right.

@@ -66,7 +66,7 @@ fn copy(from: &Path, to: &Path) {
 /// change any more.
 fn open_as_a_program(root: &Path) -> Option<Arc<Stash>> {
     let waits = WaitLimits { end: LONG, helper: LONG, ..WaitLimits::PROGRAM };
-    trying(|| Stash::open_within(root, &app(), RunName::of_this_process(), waits))
+    trying(|| Stash::open_within(root, &app(), crate::stash::uses::Run::of_this_process(), waits))
 }
 
 /// The work of one stash, and what it has to report of it.
@@ -106,7 +106,7 @@ impl<'a> Run<'a> {
         let Some(part) = self.part(true) else { return };
         for number in numbers {
             drop(part.admit(&key(number)));
-            self.stash.note_taken(&part, &key(number));
+            self.stash.note_taken(&DeviceUses::of(0), &part, &key(number));
             // The use and the record *verified*.
             self.tried += 2;
         }

@@ -246,7 +246,7 @@ fn keys_of_one_hash_cost_a_look_up_few_reads() {
         }
         let own = tempfile::tempdir().unwrap();
         let with_base = || {
-            let (bases, run) = (vec![base.path().to_owned()], RunName::of_this_process());
+            let (bases, run) = (vec![base.path().to_owned()], Run::of_this_process());
             Stash::open_with_bases(own.path(), bases, &app(), run, WaitLimits::UNLIMITED).unwrap()
         };
         for stash in [open(root.path()), with_base()] {

@@ -272,7 +272,7 @@ fn end_on_a_disk_that_stands_still(op: Op, before: Option<u64>, more: bool, end:
     // First, because the writer may be faster than this thread.
     faults::begin(Plan::Block { op });
     put_all(stash.portable(), Kind::Recipe, first..first + count);
-    (first..first + count).for_each(|number| stash.note_use(Kind::Recipe, &key(number)));
+    (first..first + count).for_each(|number| note_use(&stash, &key(number)));
     drop(device);
     // Without a limit it would wait for ever.
     let left = match end {
@@ -323,7 +323,7 @@ fn the_end_of_a_served_run_writes_one_report() {
             await_that("the first report", || runs(root).len() > before);
             faults::begin(Plan::Counted { op });
             for number in 0..10 {
-                assert!(stash.note_taken(&device, &key(number)));
+                assert!(stash.note_taken(&DeviceUses::of(0), &device, &key(number)));
             }
             drop((device, stash));
             let calls = faults::calls();

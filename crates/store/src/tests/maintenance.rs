@@ -13,7 +13,6 @@ use crate::disk::op::Op;
 use crate::format::codec::Codec;
 use crate::format::file::{FileHeader, PartIdentity};
 use crate::format::footer::encode_end;
-use crate::format::record::UseRecord;
 use crate::format::record_header::{Stored, encode_record};
 use crate::format::sizes::FIRST_RECORD;
 use crate::format::table::Row;
@@ -175,8 +174,8 @@ fn a_limit_evicts_what_was_used_longest_ago_and_says_so() {
                 assert!(device.put(Kind::Artifact, &key(record), noise(record, 9000)));
             }
             // The first ones are used in every run.
-            (0..20).for_each(|record| assert!(stash.note_taken(&device, &key(record))));
-            (number * 20..number * 20 + 20).for_each(|record| stash.note_use(Kind::Artifact, &key(record)));
+            (0..20).for_each(|record| assert!(stash.note_taken(&DeviceUses::of(0), &device, &key(record))));
+            (number * 20..number * 20 + 20).for_each(|record| note_use(stash, &key(record)));
         });
     }
     let before = bytes_below(root.path());
@@ -297,7 +296,7 @@ fn modules_are_kept_as_their_policy_says() {
                 }));
                 assert!(stash.portable().put(Kind::Module, &key(number), module(number)));
                 assert!(stash.portable().put(Kind::Recipe, &key(100 + number), key(number).into()));
-                stash.note_use(Kind::Recipe, &key(100 + number));
+                note_use(stash, &key(100 + number));
                 stash.touch();
                 std::thread::sleep(Duration::from_millis(3));
             });
@@ -329,27 +328,20 @@ fn a_use_keeps_its_run_when_its_segment_is_merged() {
     let root = root();
     for number in 0..5 {
         one_run(root.path(), |stash| {
-            (0..2).for_each(|use_| stash.note_use(Kind::Recipe, &key(number * 10 + use_)));
+            (0..2).for_each(|use_| note_use(stash, &key(number * 10 + use_)));
         });
     }
-    let runs: Vec<u64> = segments(root.path())
-        .iter()
-        .map(|path| crate::segment::name::age_of(path.file_name().unwrap().to_str().unwrap()))
-        .collect();
+    let noted = || {
+        let mut noted = open(root.path()).noted_uses(&|| false).unwrap();
+        noted.sort();
+        noted
+    };
+    let before = noted();
+    assert!(before.is_sorted_by_key(|used| used.run));
+    assert_eq!(before.chunk_by(|one, next| one.run == next.run).count(), 5);
     run(root.path());
     assert_eq!(segments(root.path()).len(), 1);
-    let stash = open(root.path());
-    let mut noted = Vec::new();
-    stash.portable().for_each(Kind::Use, &mut |key, payload| {
-        let record = UseRecord::decode(payload).unwrap();
-        noted.push((*key, record.run, record.sequence));
-    });
-    for number in 0..5_u64 {
-        for use_ in 0..2_u64 {
-            let expected = (key(number * 10 + use_), runs[number as usize], use_ as u32);
-            assert!(noted.contains(&expected), "{number} {use_}: {noted:?}");
-        }
-    }
+    assert_eq!(noted(), before);
 }
 
 #[test]
@@ -625,9 +617,7 @@ fn a_packed_stash_has_one_file_a_part_in_the_order_of_the_first_use() {
             numbers.for_each(|number| assert!(device.put(Kind::Artifact, &key(number), noise(number, 900))));
         });
     }
-    one_run(root.path(), |stash| {
-        order.iter().for_each(|&number| stash.note_use(Kind::Artifact, &key(number)))
-    });
+    one_run(root.path(), |stash| order.iter().for_each(|&number| note_use(stash, &key(number))));
     crate::maintenance::pack::pack(root.path()).unwrap();
     let device = open(root.path()).device(&header()).unwrap();
     let files: Vec<_> = device.folder().unwrap().all_names().unwrap();

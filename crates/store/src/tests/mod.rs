@@ -54,6 +54,7 @@ use crate::part::queue::WaitLimits;
 use crate::reports::model::RunReport;
 use crate::reports::runs::{self, RunName};
 use crate::stash::open::Stash;
+use crate::stash::uses::{DeviceUses, Run};
 
 /// Long enough for any wait on a busy machine; no test asserts it.
 const LONG: Duration = Duration::from_secs(600);
@@ -67,6 +68,11 @@ fn await_that(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
+/// The program's only device uses the key.
+fn note_use(stash: &Stash, key: &Key) {
+    stash.note_use(&DeviceUses::of(0), key);
+}
+
 fn app() -> AppName {
     AppName::new(Some(b"test"), b"/bin/test", &[])
 }
@@ -76,7 +82,7 @@ pub(crate) fn root() -> TempDir {
 }
 
 fn open_within(root: &Path, waits: WaitLimits) -> Arc<Stash> {
-    Stash::open_within(root, &app(), RunName::of_this_process(), waits).unwrap()
+    Stash::open_within(root, &app(), Run::of_this_process(), waits).unwrap()
 }
 
 fn open(root: &Path) -> Arc<Stash> {

@@ -57,7 +57,7 @@ fn runs_before(root: &Path) {
             put_all(stash.portable(), Kind::Recipe, number * 3..number * 3 + 5);
             put_all(stash.portable(), Kind::Module, number * 3..number * 3 + 2);
             put_all(&stash.device(&header()).unwrap(), Kind::Artifact, number * 3..number * 3 + 5);
-            stash.note_use(Kind::Recipe, &key(number));
+            note_use(stash, &key(number));
         });
     }
 }

@@ -112,7 +112,7 @@ fn a_forked_child_reads_and_writes_nothing() {
             let mut buffer = Vec::with_capacity(4096);
             let reads = stash.portable().read(Kind::Recipe, &key(1), &mut buffer);
             let puts = stash.portable().put(Kind::Recipe, &key(99), Box::new([1]));
-            stash.note_use(Kind::Recipe, &key(1));
+            note_use(&stash, &key(1));
             stash.touch();
             stash.flush(LONG);
             drop(stash);
@@ -249,7 +249,7 @@ fn the_writer_of_an_idle_program_ends_and_another_one_goes_on() {
             served.store(number, std::sync::atomic::Ordering::SeqCst);
             match number {
                 2 => stash.touch(),
-                3 => stash.note_use(Kind::Recipe, &key(3)),
+                3 => note_use(&stash, &key(3)),
                 _ => put_all(stash.portable(), Kind::Recipe, 0..1),
             }
             wait_for(&|| reported(number));

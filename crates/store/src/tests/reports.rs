@@ -79,7 +79,7 @@ fn a_run_that_wrote_nothing_is_reported_when_it_ends() {
 fn a_report_delayed_by_the_disk_replaces_no_later_one() {
     in_a_child("a_report_delayed_by_the_disk_replaces_no_later_one", &[], || {
         let root = root();
-        let run = RunName::of_this_process();
+        let run = Run::of_this_process();
         let number = Arc::new(AtomicU64::new(1));
         let open = || {
             let end = Some(Duration::from_millis(50));
@@ -190,7 +190,8 @@ fn the_report_of_a_running_process_is_not_folded_whatever_its_number() {
     let folder = runs_folder(root.path());
     // Older than the others, which have the number of a living process, as in a namespace of processes.
     let stash =
-        Stash::open_within(root.path(), &app(), RunName::new(1, 1, 1), WaitLimits::UNLIMITED).unwrap();
+        Stash::open_within(root.path(), &app(), Run::named(RunName::new(1, 1, 1)), WaitLimits::UNLIMITED)
+            .unwrap();
     let served = Arc::new(AtomicU64::new(1));
     let counter = served.clone();
     stash.set_reporter(Box::new(move |_| RunReport {

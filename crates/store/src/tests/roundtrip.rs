@@ -1,7 +1,7 @@
 //! Records are read as they were put.
 
 use crate::base::memory::QUEUED;
-use crate::format::record::UseRecord;
+use crate::format::record::{RunDevices, UseRecord};
 use crate::settings::BackgroundMode;
 use crate::settings::places::FILE;
 use crate::tests::*;
@@ -89,7 +89,7 @@ fn the_first_use_of_a_key_in_a_run_is_written_once_and_in_order() {
         let stash = open(root.path());
         for _again in 0..3 {
             for number in [5, 3, 4] {
-                stash.note_use(Kind::Artifact, &key(number));
+                note_use(&stash, &key(number));
             }
             stash.flush(LONG);
         }
@@ -107,18 +107,80 @@ fn the_first_use_of_a_key_in_a_run_is_written_once_and_in_order() {
 }
 
 #[test]
+fn a_process_is_one_run_however_often_it_opens_the_stash_and_its_devices_are_told_apart() {
+    let root = root();
+    let (none, both) = (RunDevices::default(), RunDevices::only(0).and(RunDevices::only(1)));
+    let all = |stash: &Stash| {
+        let mut noted = stash.noted_uses(&|| false).unwrap();
+        noted.sort_by_key(|used| (used.run, used.sequence));
+        noted
+    };
+    let mut numbers = Vec::new();
+    for round in 0..2 {
+        let run = Run::of_this_process();
+        let open = || Stash::open_within(root.path(), &app(), run.clone(), WaitLimits::UNLIMITED).unwrap();
+        let stash = open();
+        let [first, second] = [0, 1].map(DeviceUses::of);
+        assert_eq!(stash.run(), 0, "it has used nothing");
+        assert!(stash.note_use(&first, &key(5)) && !stash.note_use(&first, &key(5)));
+        drop(stash);
+        let stash = open();
+        if round == 1 {
+            // This run's use has replaced what had not been read before.
+            let of_second = all(&stash).into_iter().filter(|used| used.devices.has(RunDevices::only(1)));
+            assert_eq!(
+                of_second.map(|used| used.key).collect::<Vec<_>>(),
+                [key(3)],
+                "not seen before this run's use"
+            );
+        }
+        assert!(stash.note_use(&second, &key(3)) && stash.note_use(&second, &key(5)));
+        drop(stash);
+        let noted = all(&open());
+        let own = noted.iter().filter(|used| used.run == open().run());
+        let own: Vec<_> = own.map(|used| (used.sequence, used.key, used.devices)).collect();
+        assert_eq!(own, [(0, key(5), both), (1, key(3), RunDevices::only(1))]);
+        assert!(noted.iter().all(|used| used.devices != none));
+        numbers.push(noted.last().unwrap().run);
+    }
+    assert!(numbers.is_sorted_by(|one, next| one < next), "{numbers:?}");
+}
+
+#[test]
+fn what_several_devices_of_the_last_run_used_is_known_to_later_devices_of_this_one() {
+    let root = root();
+    let devices = [0, 1].map(RunDevices::only);
+    let stash = open(root.path());
+    for device in [0, 1] {
+        stash.note_use(&DeviceUses::of(device), &key(7));
+    }
+    drop(stash);
+    let stash = open(root.path());
+    let last = stash.noted_uses(&|| false).unwrap();
+    assert_eq!(last[0].devices, devices[0].and(devices[1]));
+    stash.note_use(&DeviceUses::of(0), &key(7));
+    assert!(stash.flush(LONG));
+    assert_eq!(
+        stash.noted_uses(&|| false).unwrap(),
+        last,
+        "this run's use has taken its place on the disk only"
+    );
+    assert_eq!(open(root.path()).noted_uses(&|| false).unwrap()[0].devices, devices[0]);
+}
+
+#[test]
 fn reading_all_records_of_a_kind_can_be_interrupted() {
     let root = root();
     let stash = open(root.path());
     for number in 0..9 {
-        stash.note_use(Kind::Artifact, &key(number));
+        note_use(&stash, &key(number));
     }
     // As the writer's own records, and as those of an earlier run.
     stash.flush(LONG);
     let stashes = [stash, open(root.path())];
     for stash in stashes {
         let read = std::cell::Cell::new(0);
-        let count = &mut |_: &Key, _: &[u8], _| read.set(read.get() + 1);
+        let count = &mut |_: &Key, _: &[u8]| read.set(read.get() + 1);
         stash.portable().for_each_in_segments(Kind::Use, &|| read.get() == 4, count);
         assert_eq!(read.get(), 4);
     }
@@ -129,14 +191,14 @@ fn a_forgotten_order_of_use_does_not_count_and_the_next_one_does() {
     let root = root();
     let stash = open(root.path());
     for number in [5, 3, 4] {
-        stash.note_use(Kind::Recipe, &key(number));
+        note_use(&stash, &key(number));
     }
     stash.flush(LONG);
     // A later millisecond.
     std::thread::sleep(Duration::from_millis(2));
     assert!(stash.forget_order());
     for number in [4, 6, 4] {
-        stash.note_use(Kind::Recipe, &key(number));
+        note_use(&stash, &key(number));
     }
     drop(stash);
     // Also in a file that was merged.
@@ -147,8 +209,8 @@ fn a_forgotten_order_of_use_does_not_count_and_the_next_one_does() {
         let stash = open(root.path());
         let mut uses = stash.noted_uses(&|| false).unwrap();
         uses.sort();
-        let uses: Vec<_> = uses.iter().map(|used| (used.sequence, used.key)).collect();
-        assert_eq!(uses, [(0, key(4)), (1, key(6))], "merged: {merged}");
+        let uses: Vec<_> = uses.iter().map(|used| used.key).collect();
+        assert_eq!(uses, [key(4), key(6)], "merged: {merged}");
         assert_eq!(stash.portable().len(Kind::Use), 5, "evictions still know of the others");
         drop(stash);
     }
@@ -172,7 +234,7 @@ fn uses_that_overflow_the_ring_are_dropped_and_counted() {
     let root = root();
     let stash = open(root.path());
     let count = 50_000;
-    (0..count).for_each(|number| stash.note_use(Kind::Artifact, &key(number)));
+    (0..count).for_each(|number| note_use(&stash, &key(number)));
     stash.flush(LONG);
     let report = stash.report();
     assert_eq!(report.written_records + report.dropped, count);
@@ -235,7 +297,7 @@ fn many_threads_may_put_and_read_at_once() {
                 for number in mine.clone() {
                     assert!(stash.portable().put(Kind::Recipe, &key(number), payload(number)));
                     assert_eq!(count_good(stash.portable(), Kind::Recipe, number..number + 1), 1);
-                    stash.note_use(Kind::Recipe, &key(number));
+                    note_use(stash, &key(number));
                     stash.touch();
                 }
                 assert_eq!(count_good(stash.portable(), Kind::Recipe, mine), 500);

@@ -292,11 +292,11 @@ fn an_artifact_is_used_as_lately_as_what_names_it() {
         let device = stash.device(&header()).unwrap();
         for number in 10 + run * 20..30 + run * 20 {
             assert!(device.put(Kind::Artifact, &key(number), artifact(number, number)));
-            stash.note_use(Kind::Artifact, &key(number));
+            note_use(&stash, &key(number));
         }
     }
     let stash = open(root.path());
-    stash.note_use(Kind::Artifact, &key(1));
+    note_use(&stash, &key(1));
     drop(stash);
     fs::write(root.path().join("config.toml"), "limit = '100KiB'\nfree-space = 'none'\n").unwrap();
     run(root.path());

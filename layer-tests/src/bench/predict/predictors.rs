@@ -5,6 +5,8 @@ use std::collections::VecDeque;
 
 use VkLayer_vkstash::planned::{Noted, Order, Plan, in_order};
 
+use vkstash_store::format::record::RunDevices;
+
 use super::{Recorded, Used};
 
 /// Later requests that count as what followed a request.
@@ -92,15 +94,17 @@ impl Progress {
 /// What the earlier runs tell.
 pub(super) struct Known<'a> {
     recorded: &'a Recorded,
-    /// By number of a pipeline: its newest use.
-    last: Vec<Option<(u64, u32)>>,
+    /// By number of a pipeline: its newest use, which the run of this number noted.
+    last: Vec<Option<(u64, Used)>>,
+    /// How many runs are known.
+    learned: u64,
     /// The newest runs, the last one first: their orders, and by number of a pipeline the place in it.
     runs: VecDeque<(Vec<u32>, Vec<u32>)>,
 }
 
 impl<'a> Known<'a> {
     pub(super) fn new(recorded: &'a Recorded) -> Known<'a> {
-        Known { recorded, last: vec![None; recorded.keys.len()], runs: VecDeque::new() }
+        Known { recorded, last: vec![None; recorded.keys.len()], learned: 0, runs: VecDeque::new() }
     }
 
     pub(super) fn has(&self, number: u32) -> bool {
@@ -108,10 +112,11 @@ impl<'a> Known<'a> {
     }
 
     pub(super) fn learn(&mut self, run: &[Used]) {
+        self.learned += 1;
         let order: Vec<u32> = run.iter().map(|used| used.number).collect();
         let mut places = vec![NOWHERE; self.last.len()];
         for (used, place) in run.iter().zip(0..) {
-            self.last[used.number as usize] = Some((used.unix_ms, used.sequence));
+            self.last[used.number as usize] = Some((self.learned, *used));
             places[used.number as usize] = place;
         }
         self.runs.push_front((order, places));
@@ -121,9 +126,12 @@ impl<'a> Known<'a> {
     /// The order that background work has from the earlier runs.
     pub(super) fn plan(&self) -> Planned {
         let noted = self.last.iter().zip(&self.recorded.keys).filter_map(|(last, key)| {
-            last.map(|(unix_ms, sequence)| Noted { unix_ms, run: 0, sequence, key: *key })
+            last.map(|(run, Used { unix_ms, sequence, .. })| {
+                let devices = RunDevices::ALL;
+                Noted { unix_ms, run, sequence, devices, key: *key }
+            })
         });
-        let order = in_order(noted.collect(), |_| false);
+        let order = in_order(noted.collect(), u64::MAX, RunDevices::ALL);
         let numbers: Vec<u32> = order.keys.iter().map(|key| self.recorded.numbers[key]).collect();
         let mut places = vec![NOWHERE; self.last.len()];
         for (number, place) in numbers.iter().zip(0..) {

@@ -1,3 +1,5 @@
+use vkstash_store::format::record::RunDevices;
+
 use super::*;
 
 fn key(number: u32) -> Key {
@@ -11,7 +13,7 @@ fn recorded(runs: &[Vec<u32>], parts: &[(u32, u32)]) -> Recorded {
     for (run, numbers) in (1..).zip(runs) {
         uses.extend(numbers.iter().zip(0..).map(|(number, sequence)| {
             let unix_ms = run * 1_000_000_000 + u64::from(sequence);
-            (key(*number), UseRecord { unix_ms, sequence, run })
+            (key(*number), UseRecord { unix_ms, sequence, devices: RunDevices::ALL, run })
         }));
     }
     let mut named: HashMap<Key, Vec<Key>> = HashMap::new();

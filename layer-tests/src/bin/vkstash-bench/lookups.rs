@@ -13,9 +13,9 @@ use vkstash_layer_tests::folder;
 use vkstash_store::format::app_name::AppName;
 use vkstash_store::format::device::DeviceHeader;
 use vkstash_store::format::record::{Key, Kind};
-use vkstash_store::reports::runs::RunName;
 use vkstash_store::stash::open::Stash;
 use vkstash_store::stash::siblings::Kin;
+use vkstash_store::stash::uses::Run;
 
 use crate::capture::header::header;
 use crate::failure::Failure;
@@ -179,7 +179,7 @@ fn app() -> AppName {
 }
 
 fn open(root: &Path, base: Option<PathBuf>) -> Result<Arc<Stash>, Failure> {
-    let (bases, run) = (base.into_iter().collect(), RunName::of_this_process());
+    let (bases, run) = (base.into_iter().collect(), Run::of_this_process());
     Ok(Stash::open_in_run(root, bases, &app(), run, Some(Duration::from_secs(60)), None)?)
 }
 

@@ -17,7 +17,7 @@ fn many_files(root: &Path) -> Vec<Record> {
         let stash = open(root);
         put_all(stash.portable(), Kind::Recipe, number * 3..number * 3 + 5);
         put_all(&stash.device(&header()).unwrap(), Kind::Artifact, number * 3..number * 3 + 5);
-        stash.note_use(Kind::Recipe, &key(number));
+        note_use(&stash, &key(number));
         stash.flush(LONG);
         drop(stash);
     }
