@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 
 use vkstash_layer_tests::child::{Run, Scenario, Step, scenario};
 use vkstash_layer_tests::env::{Driver, Env};
-use vkstash_layer_tests::vulkan::{CoreFeatures, Instance, InstanceOptions};
+use vkstash_layer_tests::test_driver::TestDriver;
+use vkstash_layer_tests::vulkan::{CoreFeatures, Device, Instance, InstanceOptions};
+use vkstash_layer_tests::waiting::until;
 use vkstash_layer_tests::work::{self, Caches, Code, Done, Shader, Work};
 
 const STEPS: &[(&str, Step)] = &[("work", work::step), ("features", supported)];
@@ -85,6 +87,53 @@ fn habits_and_identifiers_are_served_too() {
             assert_eq!(seen, [4, 4, 0], "{caches:?} {code:?}: {reports:?}");
         }
     });
+}
+
+/// Asks for everything once workers have called the driver for all of it, or, where they make nothing, at once.
+fn waits(input: &Value) -> Value {
+    let (work, is_made): (Work, bool) = serde_json::from_value(input.clone()).unwrap();
+    let instance = Instance::new(&InstanceOptions::default()).unwrap();
+    let driver = TestDriver::open();
+    let device = Device::new(&instance, &work.device_options()).unwrap();
+    let mut made = 0;
+    until("workers make what the program asks for", || {
+        let record = driver.take_record();
+        let calls = record["calls"].as_array().unwrap().iter();
+        let by_workers = calls.filter(|call| call["thread"] != 1 && call["result"] == 0);
+        made += by_workers.filter(|call| call["command"] == "vkCreateComputePipelines").count() as u32;
+        !is_made || made >= work.count
+    });
+    serde_json::to_value(work.run(&device)).unwrap()
+}
+
+/// What a device without some features could create a device with them can create, and not the other way round.
+#[test]
+fn of_siblings_that_enable_less_workers_make_pipelines_and_of_others_they_do_not() {
+    let steps: &[(&str, Step)] = &[("work", work::step), ("waits", waits)];
+    let with = |features: &[usize]| Work {
+        features: features.to_vec(),
+        cache_control: true,
+        ..program(Shader::Compute)
+    };
+    for (first, then, are_made) in
+        [(&[1][..], &[1, 2][..], true), (&[1, 2], &[1], false), (&[1], &[2], false)]
+    {
+        scenario(steps, |scenario| {
+            let env = scenario.on(Driver::Test(json!({ "driver_id": RADV }))).unwrap();
+            run(scenario, &env, &with(first));
+            let env = env.var("VKSTASH_BACKGROUND_WORKERS", "2");
+            for round in 2..4 {
+                let ended = scenario.run_ok::<Done>("waits", &env, &(with(then), are_made));
+                assert!(ended.value.all_made(), "{:?}", ended.value);
+                // The system may interrupt a worker before its task ends, so that the program does not wait for it.
+                let made = ["parked", "parked_unasked"].map(|name| ended.reports.sum(name));
+                let expected = if are_made { 4 } else { 0 };
+                let counters = ended.reports.counters();
+                assert_eq!(made[0] + made[1], expected, "{first:?} {then:?}, run {round}: {counters:?}");
+                assert_eq!(ended.reports.sum("compiled"), 0, "{first:?} {then:?}, run {round}: {counters:?}");
+            }
+        });
+    }
 }
 
 /// What the driver refuses is compiled, and is the device's own from then on.

@@ -93,8 +93,9 @@ pub fn ways(device: &Device, stored: &Stored, key: &Key) -> [Option<Way>; 2] {
     if !device.cache_control() {
         return [None, None];
     }
-    // Only an artifact of the device's own part counts: one that a device with other features has made may need them.
-    let is_kept = stored.device.contains(Kind::Artifact, key);
+    let failed = stored.failed(key);
+    let is_own = stored.device.contains(Kind::Artifact, key);
+    let is_kept = is_own || failed != Failed::SiblingsRefused && stored.has_makeable(key);
     let found = stored.device.read(Kind::Found, key, &mut record).then(|| payload::found(&record)).flatten();
     let is_free = device.policy.free_recording;
     let question = match (found, is_kept) {
@@ -109,10 +110,9 @@ pub fn ways(device: &Device, stored: &Stored, key: &Key) -> [Option<Way>; 2] {
         (None, _) => None,
     };
     // The driver has failed with this key since it had it, or a process has died of it.
-    let failed = stored.failed(key);
     let is_doubted = failed.is_grave() || stored.device.crash_count(key) > 0;
     let question = question.filter(|_| !is_doubted).map(|(took, bytes)| Way::Found { took, bytes });
-    let is_taken = is_kept && stored.device.contains(Kind::Verified, key);
+    let is_taken = is_own && stored.device.contains(Kind::Verified, key);
     let is_wanted = is_kept && (is_taken || !is_doubted) && !is_refused(stored, key, failed);
     let artifact = is_wanted.then_some(Way::Artifact { is_taken });
     if question.is_some() { [question, artifact] } else { [artifact, None] }
@@ -121,9 +121,15 @@ pub fn ways(device: &Device, stored: &Stored, key: &Key) -> [Option<Way>; 2] {
 /// Whether what was refused to workers is the artifact that the stash has now.
 fn is_refused(stored: &Stored, key: &Key, failed: Failed) -> bool {
     let mut artifact = Vec::new();
-    failed.not_offered_by_workers().is_some_and(|name| {
-        stored.device.read(Kind::Artifact, key, &mut artifact) && artifact.starts_with(name)
-    })
+    failed
+        .not_offered_by_workers()
+        .is_some_and(|name| read(stored, key, &mut artifact).is_some() && artifact.starts_with(name))
+}
+
+/// Reads the artifact that a worker may make the pipeline of.
+fn read(stored: &Stored, key: &Key, buffer: &mut Vec<u8>) -> Option<Source> {
+    let of_sibling = |buffer: &mut Vec<u8>| stored.read_within(key, buffer).then_some(Source::Sibling);
+    artifact::read_own(stored, key, buffer).or_else(|| of_sibling(buffer))
 }
 
 /// What a pipeline is made of: everything that is read for it.
@@ -140,7 +146,7 @@ impl Inputs {
     pub fn read(stored: &Stored, own: &OwnObjects, key: &Key, way: Way) -> Result<Inputs, NotMade> {
         let (stored_call, mut artifact) = (StoredCall::read(stored, own, key)?, Vec::new());
         let source = match way {
-            Way::Artifact { .. } => artifact::read_own(stored, key, &mut artifact),
+            Way::Artifact { .. } => read(stored, key, &mut artifact),
             Way::Found { .. } | Way::Compile(_) => None,
         };
         Ok(Inputs { way, stored_call, artifact, source })

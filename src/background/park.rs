@@ -437,8 +437,10 @@ impl Task for Begin {
         let Some(device) = parker.context.device.upgrade() else { return };
         let Some(stored) = device.stored() else { return };
         let is_first = again == LOOKS_AGAIN;
-        // Without the rest of the device's part it is not known what can be made.
-        let is_whole = !stored.portable.is_incomplete() && !stored.device.is_incomplete();
+        // Without the rest of the device's part, and of its siblings, it is not known what can be made.
+        let is_whole = !stored.portable.is_incomplete()
+            && !stored.device.is_incomplete()
+            && stored.are_siblings_read(device.configuration());
         if (is_whole || is_first) && parker.follow(&device, stored, is_whole).is_none() {
             return;
         }

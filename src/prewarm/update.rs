@@ -110,29 +110,26 @@ fn look(errand: Errand) -> bool {
     true
 }
 
-/// Whether another version of the driver has made more pipelines for this device than this one.
+/// Whether another version of the driver has made more pipelines for this device than this one. Whatever the devices
+/// enabled: programs enable what a driver offers, so after an update theirs is another one, and what was made for the
+/// device as it was recorded is of use to it.
 fn is_behind(parts: &[PartInfo], header: &DeviceHeader) -> bool {
     let artifacts = |part: &PartInfo| -> u64 {
         let of = |kind: Kind| part.records.get(kind.name()).copied().unwrap_or(0);
         of(Kind::Artifact) + of(Kind::Same)
     };
-    let same_device = |other: &DeviceHeader| {
-        (other.vendor_id, other.device_id, other.driver_id, other.pointer_width, &other.features_digest)
-            == (
-                header.vendor_id,
-                header.device_id,
-                header.driver_id,
-                header.pointer_width,
-                &header.features_digest,
-            )
+    // Of two versions of a driver the UUIDs differ, too, and of two builds they alone may.
+    let device = |of: &DeviceHeader| (of.vendor_id, of.device_id, of.driver_id, of.pointer_width, of.schema);
+    let version = |of: &DeviceHeader| (of.driver_version, of.pipeline_cache_uuid);
+    let most = |is_current: bool| {
+        let is_of_device = |other: &&DeviceHeader| device(other) == device(header);
+        let of_version = |part: &&PartInfo| {
+            let header_of_part = part.device.as_ref().filter(is_of_device);
+            header_of_part.is_some_and(|other| (version(other) == version(header)) == is_current)
+        };
+        parts.iter().filter(of_version).map(artifacts).max().unwrap_or(0)
     };
-    let of = |wanted: &dyn Fn(&DeviceHeader) -> bool| {
-        let of_device = parts.iter().filter(|part| part.device.as_ref().is_some_and(wanted));
-        of_device.map(artifacts).max().unwrap_or(0)
-    };
-    let current = of(&|other| other == header);
-    let others = of(&|other| same_device(other) && other != header);
-    current * 10 < others * NEARLY_ALL
+    most(true) * 10 < most(false) * NEARLY_ALL
 }
 
 #[cfg(test)]
@@ -177,7 +174,8 @@ mod tests {
         assert!(is_behind(&[part(header(1, 0), 100, 0)], &now));
         assert!(is_behind(&[part(header(1, 0), 60, 40), part(header(2, 0), 89, 0)], &now));
         assert!(!is_behind(&[part(header(1, 0), 60, 40), part(header(2, 0), 50, 41)], &now));
-        assert!(!is_behind(&[part(header(1, 1), 100, 0)], &now), "other features");
+        assert!(is_behind(&[part(header(1, 1), 100, 0)], &now), "a driver that offers more");
+        assert!(!is_behind(&[part(header(1, 1), 100, 0), part(header(2, 1), 95, 0)], &now));
         let other_device = DeviceHeader { device_id: 9, ..header(1, 0) };
         assert!(!is_behind(&[part(other_device, 100, 0)], &now));
     }

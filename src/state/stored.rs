@@ -8,6 +8,8 @@ use crate::stats::Counters;
 use vkstash_model::check;
 use vkstash_model::counters::Count;
 use vkstash_model::failed::{Event, Failed};
+use vkstash_model::key;
+use vkstash_recipe::device_configuration::DeviceConfiguration;
 use vkstash_store::base::memory;
 use vkstash_store::base::once::OnceLock;
 use vkstash_store::format::record::{Key, Kind};
@@ -30,6 +32,8 @@ pub struct Stored {
     siblings: Option<Siblings>,
     /// Binaries of shader objects of other versions of the driver, too.
     versions: Option<Siblings>,
+    /// The digests of features of other devices that enable no more than this one.
+    within: OnceLock<Vec<Key>>,
     checked: Checked,
 }
 
@@ -58,7 +62,8 @@ impl Stored {
         versions: Option<Siblings>,
     ) -> Stored {
         let portable = stash.portable().clone();
-        Stored { stash, portable, device, uses, siblings, versions, checked: Checked::default() }
+        let within = OnceLock::new();
+        Stored { stash, portable, device, uses, siblings, versions, within, checked: Checked::default() }
     }
 
     /// Whether there is an artifact of this key.
@@ -86,6 +91,47 @@ impl Stored {
     /// [`Stored::read_sibling`] for shader objects, whose binaries other versions of the driver may have made.
     pub fn read_version(&self, key: &Key, from: usize, buffer: &mut Vec<u8>) -> Option<usize> {
         self.versions.as_ref()?.read(key, from, buffer)
+    }
+
+    /// Finds the siblings that workers may make pipelines of, for a device that enables this: what made their artifacts
+    /// could create nothing that this device may not create. False: they are not read yet, or the portable part is not.
+    pub fn are_siblings_read(&self, own: &DeviceConfiguration) -> bool {
+        let Some(siblings) = &self.siblings else { return true };
+        if self.portable.is_incomplete() {
+            return false;
+        }
+        self.within.get_or_init(|| self.features_within(own)).is_empty() || siblings.are_open()
+    }
+
+    /// The digests of features of the recorded devices that enable no more than this one.
+    fn features_within(&self, own: &DeviceConfiguration) -> Vec<Key> {
+        let mut within = Vec::new();
+        let own_digest = own.features_digest().ok();
+        self.portable.for_each(Kind::DeviceConfiguration, &mut |digest, record| {
+            let is_true = check::is_true(Kind::DeviceConfiguration, digest, record);
+            let recorded = key::decode::<DeviceConfiguration>(record).ok().filter(|_| is_true);
+            let features = recorded.filter(|recorded| recorded.is_within(own));
+            let features = features.and_then(|recorded| recorded.features_digest().ok());
+            let is_new = |digest: &Key| Some(*digest) != own_digest && !within.contains(digest);
+            within.extend(features.filter(is_new));
+        });
+        within
+    }
+
+    /// Whether there is an artifact of which a worker may make the pipeline.
+    pub fn has_makeable(&self, key: &Key) -> bool {
+        self.device.contains(Kind::Artifact, key)
+            || self.of_those_within().is_some_and(|(siblings, which)| siblings.has_of(&which, key))
+    }
+
+    /// Reads an artifact of which a worker may make the pipeline, if the own part has none.
+    pub fn read_within(&self, key: &Key, buffer: &mut Vec<u8>) -> bool {
+        self.of_those_within().is_some_and(|(siblings, which)| siblings.read_of(&which, key, buffer))
+    }
+
+    fn of_those_within(&self) -> Option<(&Siblings, impl Fn(&Key) -> bool)> {
+        let within = self.within.get().filter(|within| !within.is_empty())?;
+        Some((self.siblings.as_ref()?, |digest: &Key| within.contains(digest)))
     }
 
     /// Reads the artifact of this key that the driver has taken, or would be offered first.

@@ -133,13 +133,42 @@ impl DeviceConfiguration {
     /// SHA-256 over what can change code: part of the device header. Who the program is, and what this layer
     /// may switch on or strip by itself, stay out of it.
     pub fn features_digest(&self) -> Result<Key, CodecError> {
-        let matters = |name: &&Vec<u8>| !WITHOUT_EFFECT.iter().any(|prefix| name.starts_with(prefix));
         let structures: Vec<_> = self.structures.iter().filter_map(without_own_switches).collect();
-        let extensions: Vec<_> = self.extensions.iter().filter(matters).collect();
+        let extensions: Vec<_> = self.extensions.iter().filter(|name| has_effect(name)).collect();
         let mut bytes = Vec::new();
         key::encode(&(&self.features, structures, extensions), &mut bytes)?;
         Ok(key::digest(key::DEVICE_CONFIGURATION, &bytes))
     }
+
+    /// Whether another device enables all that this one does, in the same structures: what may be created on this one
+    /// may be created on the other. What has no effect on code does not count, as in the digest.
+    pub fn is_within(&self, other: &DeviceConfiguration) -> bool {
+        let structures = |of: &DeviceConfiguration| -> Vec<OwnedExtension> {
+            of.structures.iter().filter_map(without_own_switches).collect()
+        };
+        fn on(members: &[u8]) -> impl Iterator<Item = bool> {
+            members.chunks(4).map(|switch| switch != [0; 4])
+        }
+        let others = structures(other);
+        let is_there = |one: &OwnedExtension| {
+            others
+                .iter()
+                .any(|other| other.s_type == one.s_type && are_within(on(&one.members), on(&other.members)))
+        };
+        are_within(self.features.iter().map(|on| *on != 0), other.features.iter().map(|on| *on != 0))
+            && structures(self).iter().all(is_there)
+            && self.extensions.iter().all(|name| !has_effect(name) || other.extensions.contains(name))
+    }
+}
+
+/// Whether each switch that is on is also on in the other list.
+fn are_within(mut switches: impl Iterator<Item = bool>, mut others: impl Iterator<Item = bool>) -> bool {
+    switches.all(|is_on| others.next() == Some(true) || !is_on)
+}
+
+/// Whether an extension can change what a compiler makes of a shader.
+fn has_effect(name: &[u8]) -> bool {
+    !WITHOUT_EFFECT.iter().any(|prefix| name.starts_with(prefix))
 }
 
 /// The enabled extensions of a device's create info.
@@ -194,6 +223,47 @@ mod tests {
         assert_ne!(digest(&plain), digest(&plain.enabled_extension_names(&names)));
         let robust = vk::PhysicalDeviceFeatures { robust_buffer_access: vk::TRUE, ..Default::default() };
         assert_ne!(digest(&plain), digest(&plain.enabled_features(&robust)));
+    }
+
+    #[test]
+    fn a_device_is_within_another_one_that_enables_as_much_or_more() {
+        let read = |info: &vk::DeviceCreateInfo<'_>| {
+            // SAFETY: valid create infos.
+            unsafe { DeviceConfiguration::read(info, &Application::default()) }
+        };
+        let is_within = |one: &DeviceConfiguration, other: &DeviceConfiguration| {
+            (one.is_within(other), other.is_within(one))
+        };
+        let plain = vk::DeviceCreateInfo::default();
+        let (none, swapchain, mesh) = (
+            read(&plain),
+            read(&plain.enabled_extension_names(&[c"VK_KHR_swapchain".as_ptr()])),
+            read(&plain.enabled_extension_names(&[c"VK_EXT_mesh_shader".as_ptr()])),
+        );
+        assert_eq!(is_within(&none, &swapchain), (true, true), "the same device");
+        assert_eq!(is_within(&none, &mesh), (true, false));
+        assert_eq!(is_within(&swapchain, &mesh), (true, false));
+        let robust = vk::PhysicalDeviceFeatures { robust_buffer_access: vk::TRUE, ..Default::default() };
+        let wide = vk::PhysicalDeviceFeatures { wide_lines: vk::TRUE, ..Default::default() };
+        let (robust, wide) = (read(&plain.enabled_features(&robust)), read(&plain.enabled_features(&wide)));
+        assert_eq!(is_within(&none, &robust), (true, false));
+        assert_eq!(is_within(&robust, &wide), (false, false));
+        let with = |features: vk::PhysicalDeviceVulkan12Features<'_>| {
+            let mut features = features;
+            read(&vk::DeviceCreateInfo::default().push_next(&mut features))
+        };
+        let nothing = vk::PhysicalDeviceVulkan12Features::default();
+        let one = with(nothing.shader_float16(true));
+        let both = with(nothing.shader_float16(true).shader_int8(true));
+        assert_eq!(is_within(&one, &both), (true, false));
+        assert_eq!(is_within(&with(nothing), &one), (true, false));
+        let mut float16 = vk::PhysicalDeviceShaderFloat16Int8Features::default().shader_float16(true);
+        let alone = read(&vk::DeviceCreateInfo::default().push_next(&mut float16));
+        assert_eq!(is_within(&alone, &both), (false, false), "other structures are not understood");
+        let mut own = vk::PhysicalDevicePipelineCreationCacheControlFeatures::default()
+            .pipeline_creation_cache_control(true);
+        let own = read(&vk::DeviceCreateInfo::default().push_next(&mut own));
+        assert_eq!(is_within(&own, &none), (true, true), "what the layer switches on");
     }
 
     #[test]

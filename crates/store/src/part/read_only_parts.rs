@@ -126,9 +126,14 @@ impl ReadOnlyParts {
         }
     }
 
+    /// Whether nothing is left to be opened, for want of time too.
+    pub(crate) fn are_done(&self) -> bool {
+        self.is_complete.load(Ordering::Acquire)
+    }
+
     /// Whether all of them were opened, so that a miss proves something.
     pub(crate) fn are_all_open(&self) -> bool {
-        self.is_complete.load(Ordering::Acquire) && !self.gave_up.load(Ordering::Relaxed)
+        self.are_done() && !self.gave_up.load(Ordering::Relaxed)
     }
 
     /// Segments were rewritten: what is open may be gone from the disk.

@@ -103,6 +103,27 @@ impl Siblings {
         parts.iter().skip(from).position(reads).map(|after| from + after)
     }
 
+    /// Reads an artifact from the first sibling that has one, among those whose digest of features passes. False: there
+    /// is none, and `buffer` is empty.
+    pub fn read_of(&self, which: &dyn Fn(&Key) -> bool, key: &Key, buffer: &mut Vec<u8>) -> bool {
+        buffer.clear();
+        let told = |_: &Path| self.shared.tallies.damaged(1);
+        let passes = |part: &ReadOnlyPart| part.features().is_some_and(which);
+        self.open().iter().any(|part| passes(part) && part.read_artifact(key, buffer, &told))
+    }
+
+    /// Whether [`Siblings::read_of`] may find an artifact. Reads no artifact.
+    pub fn has_of(&self, which: &dyn Fn(&Key) -> bool, key: &Key) -> bool {
+        let passes = |part: &ReadOnlyPart| part.features().is_some_and(which);
+        self.open().iter().any(|part| passes(part) && part.contains(Kind::Artifact, key))
+    }
+
+    /// Whether nothing is left to be opened.
+    pub fn are_open(&self) -> bool {
+        drop(self.open());
+        self.parts.are_done()
+    }
+
     /// Reads the artifact of this key that the driver has taken, or that of the first sibling that has one. False:
     /// there is none, and `buffer` is empty.
     pub fn read_taken(&self, key: &Key, buffer: &mut Vec<u8>) -> bool {
