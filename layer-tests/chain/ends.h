@@ -16,6 +16,19 @@ static inline void give_up(const char *what, const char *why)
     TerminateProcess(GetCurrentProcess(), FAILED);
 }
 
+/*
+ * Says where the program is, and goes on when a line comes, or the end of the standard input: who runs it decides how
+ * long workers of the layer have, and no time decides.
+ */
+static inline void wait_for_word(const char *where)
+{
+    char word[16];
+    printf("%s\n", where);
+    fflush(stdout);
+    if (!fgets(word, sizeof word, stdin))
+        return;
+}
+
 /* Ends the program as `way` says; returns only for "return", with what main is to return. */
 static inline int end_by(const char *way)
 {

@@ -1,8 +1,9 @@
 /*
- * sdl.exe DRIVER END WAIT: a window with an accelerated renderer of SDL 2 ("direct3d" is Direct3D 9, "direct3d11")
- * draws a fixed scene that needs dozens of pipelines: blend modes, formats of textures, primitives, render targets. It
- * prints a hash of the picture, and ends as END says (ends.h). Before the first picture it waits for WAIT
- * milliseconds, as a game does that loads a level: the device is there already.
+ * sdl.exe DRIVER END: a window with an accelerated renderer of SDL 2 ("direct3d" is Direct3D 9, "direct3d11") draws a
+ * fixed scene that needs dozens of pipelines: blend modes, formats of textures, primitives, render targets. It prints a
+ * hash of the picture, and ends as END says (ends.h), or with "quit" after it has destroyed the device. Before the first
+ * picture and before the end it waits for a line of the standard input: the device is there already, as in a game that
+ * loads a level.
  *
  * Only what is used of SDL is declared here, with SDL's names in the library and its numbers; no headers are needed.
  */
@@ -142,8 +143,8 @@ static void draw(void **textures, int count)
 int main(int count, char **arguments)
 {
     static unsigned char picture[WIDTH * HEIGHT * 4];
-    if (count != 4)
-        give_up("usage", "sdl.exe DRIVER END WAIT");
+    if (count != 3)
+        give_up("usage", "sdl.exe DRIVER END");
     load_sdl();
     sdl_SetHint("SDL_RENDER_VSYNC", "0");
     check("Init", sdl_Init(INIT_VIDEO));
@@ -161,7 +162,7 @@ int main(int count, char **arguments)
     compose_blends();
     void *textures[] = { texture_of(ARGB), texture_of(ABGR), texture_of(YV12), texture_of(NV12) };
     void *target = found("a target", sdl_CreateTexture(renderer, ARGB, AS_TARGET, WIDTH, HEIGHT));
-    Sleep((DWORD)atoi(arguments[3]));
+    wait_for_word("ready");
 
     check("SetRenderTarget", sdl_SetRenderTarget(renderer, target));
     draw(textures, 4);
@@ -178,7 +179,10 @@ int main(int count, char **arguments)
         draw(textures, 4);
     }
     printf("picture %016llx\n", hash_of(picture, sizeof picture));
-    int code = end_by(arguments[2]);
-    sdl_Quit();
-    return code;
+    wait_for_word("drawn");
+    if (strcmp(arguments[2], "quit") == 0) {
+        sdl_Quit();
+        return end_by("return");
+    }
+    return end_by(arguments[2]);
 }

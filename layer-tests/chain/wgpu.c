@@ -1,7 +1,10 @@
 /*
- * wgpu.exe DRIVER END WAIT: wgpu-native on Direct3D 12 (DRIVER is "direct3d12") computes with dozens of pipelines and
+ * wgpu.exe DRIVER END: wgpu-native on Direct3D 12 (DRIVER is "direct3d12") computes with dozens of pipelines and
  * draws with some more, without a window. It prints a hash of the results, and ends as END says (ends.h). Before the
- * first pipeline it waits for WAIT milliseconds.
+ * first pipeline and before the end it waits for a line of the standard input.
+ *
+ * The shaders write to a storage texture: the compiler of HLSL in Wine 10 takes neither loads from raw buffers nor stores
+ * to them.
  */
 #include "ends.h"
 #include "wgpu.h"
@@ -187,10 +190,10 @@ static void draw(WGPUCommandEncoder encoder, WGPUBuffer result)
 
 int main(int count, char **arguments)
 {
-    if (count != 4 || strcmp(arguments[1], "direct3d12") != 0)
-        give_up("usage", "wgpu.exe direct3d12 END WAIT");
+    if (count != 3 || strcmp(arguments[1], "direct3d12") != 0)
+        give_up("usage", "wgpu.exe direct3d12 END");
     open_device();
-    Sleep((DWORD)atoi(arguments[3]));
+    wait_for_word("ready");
 
     WGPUBufferDescriptor descriptor = { .size = ALL, .usage = WGPUBufferUsage_MapRead | WGPUBufferUsage_CopyDst };
     WGPUBuffer result = wgpuDeviceCreateBuffer(device, &descriptor);
@@ -209,5 +212,6 @@ int main(int count, char **arguments)
     if (status != WGPUMapAsyncStatus_Success || !bytes)
         give_up("wgpuBufferMapAsync", "failed");
     printf("picture %016llx\n", hash_of(bytes, ALL));
+    wait_for_word("drawn");
     return end_by(arguments[2]);
 }
