@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Prepares the chain of a player, and runs it: programs of Windows in Wine, whose Direct3D DXVK or Wine's vkd3d translate
-# to Vulkan, on the layer and Mesa's drivers. It makes a root of Debian 13, whose Wine, DXVK and Mesa are newer than
-# many machines', in the folder "chain" of Cargo's target folder; what is there already is not made again.
+# Prepares the chain of a player, and runs it: programs of Windows in Wine, whose Direct3D DXVK or Wine's vkd3d
+# translate to Vulkan, on the layer and Mesa's drivers. It makes a root of Debian 13, whose Wine, DXVK and Mesa are
+# newer than many machines', in the folder "chain" of Cargo's target folder; what is there already is not made again.
 #
 #   scripts/chain.sh                          prepares only
 #   scripts/chain.sh --check [--only TEXT]    also runs the programs without the layer and with it, and compares
@@ -44,6 +44,10 @@ folder=$(cd "$(target_folder)/chain" && pwd)
 sources=$repository/layer-tests/chain
 root=$folder/root place=/opt/chain
 
+# Two servers of Wine on one prefix would overwrite each other's registry.
+exec 9>"$folder/lock"
+flock 9
+
 wanted=()
 have debootstrap || wanted+=(debootstrap)
 have "$compiler" || wanted+=(gcc-mingw-w64-x86-64-win32)
@@ -77,9 +81,8 @@ make_root() {
     in_root apt-get clean
 }
 
-# Runs in the root. Two prefixes, because Wine's d3d12 does not know the adapters of DXVK's dxgi. In a virtual desktop the
-# screen has a refresh rate. For sdl.exe it is Windows 7: on newer ones SDL calls what DXVK 2.6 does not have.
-# Neither reports that a program crashed nor menus are wanted.
+# Runs in the root. Two prefixes, because Wine's d3d12 does not know the adapters of DXVK's dxgi. In a virtual desktop
+# the screen has a refresh rate. For sdl.exe it is Windows 7: on newer ones SDL calls what DXVK 2.6 does not have.
 make_prefixes() {
     cat >"$root/opt/prefixes" <<'INSIDE'
 set -eu

@@ -3,8 +3,9 @@
 #
 #   scripts/test.sh          what every change must pass
 #   scripts/test.sh --all    before a release, and at night: also the exhaustive tests, an S3 server, real programs on
-#                            lavapipe, the suites on the layer as the compiler optimises it, the library's size, the
-#                            packages, the oldest Rust, the documentation and the dependencies
+#                            lavapipe, programs of Windows in Wine, the suites on the layer as the compiler optimises
+#                            it, the library's size, the packages, the oldest Rust, the documentation and the
+#                            dependencies
 #
 # All steps use one build profile (dev): the workspace is compiled once, and the suites run with overflow checks and
 # debug assertions. The last lines say what failed, what passed only when it ran once more (FLAKY), and what was
@@ -174,6 +175,18 @@ documentation() {
     cargo test --workspace --doc
 }
 
+# Programs of Windows in a root of their own, where this machine can have one.
+chain() {
+    local status=0 log=$scratch/chain
+    "$repository/scripts/chain.sh" --check >"$log" 2>&1 || status=$?
+    cat "$log"
+    case $status in
+    0) ;;
+    3) skipped "programs of Windows in Wine" "$(sed -n 's/^SKIPPED: //p' "$log" | tail -n 1)" ;;
+    *) fail "programs of Windows do not do the same with the layer" ;;
+    esac
+}
+
 dependencies() {
     if ! have cargo-deny; then
         skipped cargo-deny "not installed: cargo install --locked cargo-deny"
@@ -206,8 +219,8 @@ step "build and lints" build
 step "library" library_symbols
 if [ "$all" = no ]; then
     step "tests" tests "$profile"
-    left_to_all="exhaustive tests, S3 server, real programs on lavapipe, optimised layer, library size"
-    left_to_all+=", packages, oldest Rust, documentation, dependencies"
+    left_to_all="exhaustive tests, S3 server, real programs on lavapipe, programs of Windows, optimised layer"
+    left_to_all+=", library size, packages, oldest Rust, documentation, dependencies"
     skipped "$left_to_all" "scripts/test.sh --all"
 else
     step "tests" tests "$profile"
@@ -219,6 +232,7 @@ else
     else
         skipped "Flatpak extension" "no flatpak here"
     fi
+    step "programs of Windows" chain
     step "oldest Rust" minimum_rust
     step "documentation" documentation
     step "dependencies" dependencies

@@ -1,9 +1,9 @@
 /*
  * sdl.exe DRIVER END: a window with an accelerated renderer of SDL 2 ("direct3d" is Direct3D 9, "direct3d11") draws a
- * fixed scene that needs dozens of pipelines: blend modes, formats of textures, primitives, render targets. It prints a
- * hash of the picture, and ends as END says (ends.h), or with "quit" after it has destroyed the device. Before the first
- * picture and before the end it waits for a line of the standard input: the device is there already, as in a game that
- * loads a level.
+ * fixed scene that needs dozens of pipelines: blend modes, formats of textures, primitives, render targets. It prints
+ * a hash of the picture, and ends as END says (ends.h), or with "quit" after it has destroyed the device. Before the
+ * first picture and before the end it waits for a line of the standard input: the device is there already, as in a game
+ * that loads a level.
  *
  * Only what is used of SDL is declared here, with SDL's names in the library and its numbers; no headers are needed.
  */

@@ -3,8 +3,8 @@
  * draws with some more, without a window. It prints a hash of the results, and ends as END says (ends.h). Before the
  * first pipeline and before the end it waits for a line of the standard input.
  *
- * The shaders write to a storage texture: the compiler of HLSL in Wine 10 takes neither loads from raw buffers nor stores
- * to them.
+ * The shaders write to a storage texture: the compiler of HLSL in Wine 10 takes neither loads from raw buffers nor
+ * stores to them.
  */
 #include "ends.h"
 #include "wgpu.h"
