@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 
 use crate::log;
 use vkstash_store::base::once::Once;
-use vkstash_store::base::signals;
+use vkstash_store::base::{signals, unwinding};
 
 /// Runs `body`; if it panics, `fallback` decides what the program gets. State behind the panic is either
 /// atomic, behind a lock that tolerates poisoning, or local, so going on is safe.
@@ -12,8 +12,8 @@ pub fn guard<R>(command: &'static str, body: impl FnOnce() -> R, fallback: impl 
     guard_within(&signals::Uncancelled::begin(), command, body, fallback)
 }
 
-/// [`guard`] on a thread that cannot be cancelled anyway: a cancelled thread is unwound by force, which Rust's frames
-/// answer with an abort. Hooks that run for each pipeline switch cancellation off once.
+/// [`guard`] on a thread that cannot be cancelled anyway: it could end at a system call of the layer's, with what the
+/// layer holds. Hooks that run for each pipeline switch cancellation off once.
 pub fn guard_within<R>(
     _: &signals::Uncancelled,
     command: &'static str,
@@ -45,11 +45,13 @@ fn say(line: impl FnOnce()) {
     }));
 }
 
-/// The message of a panic goes to standard error, past the log; it is to raise no signal there. This library's copy of
-/// the standard library has a hook of its own, which the program does not share.
-pub fn silence_panics() {
+/// What must be so before anything else of this library runs in the program. The message of a panic goes to standard
+/// error, past the log, and raises no signal there: this library's copy of the standard library has a hook of its own,
+/// which the program does not share. And a thread that ends inside the library, as one of Wine's does, ends alone.
+pub fn prepare() {
     static ONCE: Once = Once::new();
     ONCE.run(|| {
+        unwinding::let_forced_unwinds_pass();
         let before = take_hook();
         set_hook(Box::new(move |panic| signals::silenced(|| before(panic))));
     });
@@ -126,7 +128,7 @@ mod tests {
                 libc::dup2(std::os::fd::AsRawFd::as_raw_fd(&pipe), 2);
                 libc::signal(libc::SIGPIPE, libc::SIG_DFL);
             }
-            silence_panics();
+            prepare();
             assert_eq!(guard("test", || panic!("on purpose"), || 2), 2);
             std::process::exit(7);
         }

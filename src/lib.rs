@@ -65,7 +65,7 @@ pub mod planned {
 pub unsafe extern "system" fn vkNegotiateLoaderLayerInterfaceVersion(
     interface: *mut NegotiateLayerInterface,
 ) -> vk::Result {
-    guard::silence_panics();
+    guard::prepare();
     // SAFETY: the loader passes its own VkNegotiateLayerInterface, which it keeps valid and writable for this call.
     let negotiate = || unsafe {
         loader::negotiate(
@@ -85,7 +85,7 @@ pub unsafe extern "system" fn vkNegotiateLoaderLayerInterfaceVersion(
 /// `input` and `output` are open descriptors, which belong to this call from now on.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vkstash_prewarm_worker(input: libc::c_int, output: libc::c_int) -> libc::c_int {
-    guard::silence_panics();
+    guard::prepare();
     // SAFETY: `input` and `output` are open descriptors that the tool has given away with this call.
     guard::guard("prewarm", || unsafe { prewarm::worker::run(input, output) }, || 2)
 }

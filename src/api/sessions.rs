@@ -17,7 +17,7 @@ use crate::state::process;
 
 /// Runs the body of an exported function: nothing unwinds out of it.
 pub(super) fn call(name: &'static str, body: impl FnOnce() -> VkstashResult) -> VkstashResult {
-    guard::silence_panics();
+    guard::prepare();
     guard::guard(name, body, || VkstashResult::VKSTASH_ERROR_INTERNAL)
 }
 

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use ash::vk;
 
+use vkstash_store::base::unwinding;
+
 use crate::config::{self, Death, Fault, ShaderCode};
 use crate::record::{self, Call};
 use crate::{callbacks, forks, held, overlap};
@@ -86,6 +88,11 @@ fn ran() -> Duration {
 }
 
 fn inflict(fault: &Fault) -> Option<vk::Result> {
+    // Drivers are written in C: a thread may end in them.
+    unwinding::let_forced_unwinds_pass();
+    if let Some(file) = &fault.touch {
+        std::fs::write(file, []).expect("the file can be made");
+    }
     if let Some(ms) = fault.hang_ms {
         std::thread::sleep(Duration::from_millis(ms));
     }

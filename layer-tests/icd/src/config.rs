@@ -94,6 +94,8 @@ pub struct Fault {
     pub result: Option<i32>,
     /// Ends the process.
     pub die: Option<Death>,
+    /// The file to make before anything else, which says that the driver has the call.
+    pub touch: Option<PathBuf>,
     /// Milliseconds to sleep first.
     pub hang_ms: Option<u64>,
     /// The file for which to wait first.

@@ -16,6 +16,7 @@
 //! | `text` | which characters are not printed as they are; hexadecimal digits |
 //! | `thread` | starting threads |
 //! | `timer` | how long a thread of the program may wait |
+//! | `unwinding` | threads that end inside the library |
 //! | `util` | random names, the time |
 
 pub mod descriptor;
@@ -32,4 +33,5 @@ pub mod sync;
 pub mod text;
 pub mod thread;
 pub(crate) mod timer;
+pub mod unwinding;
 pub mod util;
