@@ -1,12 +1,14 @@
 #!/bin/bash
-# driver-update.sh [COUNT]: what a program finds after an update of its driver, with two real drivers: RADV's null
-# device of the distribution's older Mesa package, which is unpacked aside, and of the installed one. Prints what the
-# first run on the new driver costs with the driver's own cache (filled by the old driver), after `vkstash prewarm`, and
-# after an idle minute with VKSTASH_UPDATE=1. Needs a release build, the corpus (scripts/corpus.sh), and two versions of
-# mesa-vulkan-drivers in apt's lists.
+# driver-update.sh [COUNT] [OPTION...]: what a program finds after an update of its driver, with two real drivers:
+# RADV's null device of the distribution's older Mesa package, which is unpacked aside, and of the installed one. Prints
+# what the first run on the new driver costs with the driver's own cache (filled by the old driver), after
+# `vkstash prewarm`, and after an idle minute with VKSTASH_UPDATE=1. Options are for the client
+# (target/release/vkstash-corpus): with --all-features it enables whatever the driver offers. Needs a release build, the
+# corpus (scripts/corpus.sh), and two versions of mesa-vulkan-drivers in apt's lists.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 count=${1:-300}
+client=("${@:2}")
 built=$PWD/target/release
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
@@ -36,7 +38,8 @@ on() {
     local driver=$new
     [ "$1" = old ] && driver=$folder/older.json
     shift
-    VK_DRIVER_FILES=$driver VK_ICD_FILENAMES=$driver "$built/vkstash-corpus" --modules corpus --count "$count" "$@" \
+    VK_DRIVER_FILES=$driver VK_ICD_FILENAMES=$driver "$built/vkstash-corpus" --modules corpus --count "$count" \
+        "${client[@]}" "$@" \
         2>/dev/null | sed -n 's/^Create: //p'
 }
 with_stash() { VKSTASH=1 VKSTASH_DIR=$1 VKSTASH_REPORT=$1.reports MESA_SHADER_CACHE_DISABLE=1 "${@:2}"; }
@@ -56,6 +59,7 @@ cp -a "$folder/one" "$folder/two"
 echo "new driver, stash, nothing done:       $(cp -a "$folder/one" "$folder/three"; with_stash "$folder/three" on new)"
 with_stash "$folder/one" prewarm 2>&1 | tail -n 1
 echo "new driver, after prewarm:             $(with_stash "$folder/one" on new)"
+echo "new driver, 2 s after vkCreateDevice:  $(with_stash "$folder/one" on new --pause-ms 2000)"
 echo "new driver, after an idle minute:      $(VKSTASH_UPDATE=1 with_stash "$folder/two" on new --pause-ms 60000)"
 for stash in one two; do
     VKSTASH_DIR=$folder/$stash "$built/vkstash" stats | grep -E 'RADV|served|compiled|parked' | sed "s/^/$stash: /"

@@ -43,6 +43,10 @@ pub(crate) struct Run {
     /// Request creation feedback.
     #[arg(long)]
     pub(crate) feedback: bool,
+    /// Enable all features of Vulkan 1.0 to 1.3 that the driver offers, as engines do that pass what they asked for
+    /// back: after an update of the driver theirs is another device.
+    #[arg(long)]
+    pub(crate) all_features: bool,
     /// Create only an instance and a device.
     #[arg(long)]
     pub(crate) no_pipelines: bool,

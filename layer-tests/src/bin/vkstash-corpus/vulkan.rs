@@ -2,6 +2,7 @@
 //! VK_PIPELINE_COMPILE_REQUIRED, a success code, into an error (contract 3.1).
 
 use std::ffi::{CStr, CString};
+use std::ptr;
 use std::time::Instant;
 
 use ash::vk;
@@ -290,8 +291,33 @@ fn describe(
 
 type Identifiers = ash::ext::shader_module_identifier::Device;
 
+/// The features of Vulkan 1.1 to 1.3 that the driver offers, as far as this version has structures for them.
+fn offered(
+    instance: &ash::Instance,
+    physical: vk::PhysicalDevice,
+    version: u32,
+) -> (
+    vk::PhysicalDeviceVulkan11Features<'static>,
+    vk::PhysicalDeviceVulkan12Features<'static>,
+    vk::PhysicalDeviceVulkan13Features<'static>,
+) {
+    let mut have11 = vk::PhysicalDeviceVulkan11Features::default();
+    let mut have12 = vk::PhysicalDeviceVulkan12Features::default();
+    let mut have13 = vk::PhysicalDeviceVulkan13Features::default();
+    if version >= vk::API_VERSION_1_2 {
+        let mut have = vk::PhysicalDeviceFeatures2::default().push_next(&mut have11).push_next(&mut have12);
+        if version >= vk::API_VERSION_1_3 {
+            have = have.push_next(&mut have13);
+        }
+        // SAFETY: the structures belong to the versions that were checked for.
+        unsafe { instance.get_physical_device_features2(physical, &mut have) };
+    }
+    (have11.p_next, have12.p_next, have13.p_next) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
+    (have11, have12, have13)
+}
+
 /// Enables the features that the corpus uses, if the device has them, and none that changes how shaders are compiled
-/// (robust access above all).
+/// (robust access above all); or all.
 fn create_device(
     instance: &ash::Instance,
     physical: vk::PhysicalDevice,
@@ -305,20 +331,15 @@ fn create_device(
         let core = instance.get_physical_device_features(physical);
         (core, instance.get_physical_device_queue_family_properties(physical))
     };
-    let mut enabled = vk::PhysicalDeviceFeatures2::default().features(features::core(&core));
-    let mut have11 = vk::PhysicalDeviceVulkan11Features::default();
-    let mut have12 = vk::PhysicalDeviceVulkan12Features::default();
-    let mut have13 = vk::PhysicalDeviceVulkan13Features::default();
-    if version >= vk::API_VERSION_1_2 {
-        let mut have = vk::PhysicalDeviceFeatures2::default().push_next(&mut have11).push_next(&mut have12);
-        if version >= vk::API_VERSION_1_3 {
-            have = have.push_next(&mut have13);
-        }
-        // SAFETY: the structures belong to the versions that were checked for.
-        unsafe { instance.get_physical_device_features2(physical, &mut have) };
-    }
+    let core = if options.all_features { core } else { features::core(&core) };
+    let mut enabled = vk::PhysicalDeviceFeatures2::default().features(core);
+    let (have11, have12, have13) = offered(instance, physical, version);
     let (mut on11, mut on12) = (features::eleven(&have11), features::twelve(&have12));
-    let mut on13 = features::thirteen(&have13).pipeline_creation_cache_control(options.identifiers);
+    let mut on13 = features::thirteen(&have13);
+    if options.all_features {
+        (on11, on12, on13) = (have11, have12, have13);
+    }
+    on13 = on13.pipeline_creation_cache_control(options.identifiers);
     let mut objects = vk::PhysicalDeviceShaderObjectFeaturesEXT::default().shader_object(true);
     let mut control = vk::PhysicalDevicePipelineCreationCacheControlFeatures::default()
         .pipeline_creation_cache_control(true);
