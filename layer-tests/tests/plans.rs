@@ -153,13 +153,17 @@ fn a_small_job_of_a_large_stash_has_made_what_it_asks_for_and_a_large_one_everyt
     });
 }
 
-/// Makes a device for each of these jobs, one after the other. `waits`: each asks once workers have called the driver
-/// for so many.
+/// Makes a device for each of these jobs, one after the other. `waits`: each asks once workers have made all.
 fn devices_in_turn(input: &Value) -> Value {
     let (jobs, waits): (Vec<Work>, bool) = serde_json::from_value(input.clone()).unwrap();
+    in_turn(jobs.into_iter().map(|job| (if waits { job.count } else { 0 }, job)))
+}
+
+/// Makes a device for each of these jobs, and asks once workers have made so many pipelines for it.
+fn in_turn(jobs: impl Iterator<Item = (u32, Work)>) -> Value {
     let instance = Instance::new(&InstanceOptions::default()).unwrap();
     let driver = TestDriver::open();
-    for job in jobs {
+    for (expected, job) in jobs {
         let device = Device::new(&instance, &job.device_options()).unwrap();
         if job.count > 0 {
             // After a device that made nothing, the next one is not believed to make anything until it begins.
@@ -169,9 +173,9 @@ fn devices_in_turn(input: &Value) -> Value {
         until("workers make what this device asks for", || {
             let record = driver.take_record();
             let calls = record["calls"].as_array().unwrap().iter();
-            let by_workers = calls.filter(|call| call["thread"] != 1);
+            let by_workers = calls.filter(|call| call["thread"] != 1 && call["result"] == 0);
             made += by_workers.filter(|call| call["command"] == "vkCreateComputePipelines").count() as u32;
-            !waits || made >= job.count
+            made >= expected
         });
         assert!(job.run(&device).all_made());
     }
@@ -202,6 +206,26 @@ fn each_device_of_a_process_has_made_what_the_one_of_its_number_asked_for_in_the
             }
         });
     }
+}
+
+/// Two of four are derivatives; workers are done with them once they have made the last one.
+fn derivatives(input: &Value) -> Value {
+    let work: Work = serde_json::from_value(input.clone()).unwrap();
+    in_turn([(2, work)].into_iter())
+}
+
+#[test]
+fn what_is_never_made_ahead_is_counted_as_that() {
+    scenario(&[("work", work::step), ("derivatives", derivatives)], |scenario| {
+        let env = scenario.on(Driver::Test(json!({}))).unwrap();
+        let work = Work { batch: 3, count: 4, derivatives: true, ..Work::default() };
+        scenario.run_ok::<Done>("work", &env, &work);
+        let env = env.var("VKSTASH_BACKGROUND_WORKERS", "2");
+        let ended = scenario.run_ok::<Value>("derivatives", &env, &work);
+        let counts = ["served", "never_ahead", "not_kept", "not_planned"].map(|name| ended.reports.sum(name));
+        assert_eq!(counts[1..], [2, 0, 0], "{:?}", ended.reports.counters());
+        assert!(counts[0] >= 2, "{:?}", ended.reports.counters());
+    });
 }
 
 /// The keys of a run that used more than a plan has room for.

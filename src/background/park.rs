@@ -373,7 +373,11 @@ impl Parker {
     /// A pipeline was not made. False: nothing more can be made on this device.
     fn note(&self, device: &Device, plan: &Plan, key: &Key, reason: NotMade) -> bool {
         tracing::debug!("a pipeline was not made ahead: {reason}");
-        plan.pass_over(key);
+        if is_never_made(reason) {
+            plan.pass_over_for_ever(key)
+        } else {
+            plan.pass_over(key)
+        }
         if !is_planned(reason) {
             device.count(Count::ParkingFailed);
         }
@@ -400,11 +404,18 @@ fn destroy_unasked(device: &Device, unasked: &[Finished]) {
 }
 
 /// Whether such pipelines are never made ahead (docs/parking.md).
+fn is_never_made(reason: NotMade) -> bool {
+    let never = [
+        NotMade::NothingToCompile,
+        NotMade::Objects(ObjectError::ImmutableSamplers),
+        NotMade::Rebuild(RebuildError::Derivative),
+    ];
+    never.contains(&reason)
+}
+
+/// Whether this is no failure: such pipelines are never made ahead, or something that they need is not in the stash.
 fn is_planned(reason: NotMade) -> bool {
-    let planned =
-        [NotMade::NoWay, NotMade::NothingToCompile, NotMade::Objects(ObjectError::ImmutableSamplers)];
-    planned.contains(&reason)
-        || matches!(reason, NotMade::Rebuild(RebuildError::Derivative | RebuildError::Missing(..)))
+    is_never_made(reason) || matches!(reason, NotMade::NoWay | NotMade::Rebuild(RebuildError::Missing(..)))
 }
 
 /// Whether nothing more can be made on this device.

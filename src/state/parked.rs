@@ -268,6 +268,7 @@ impl Parked {
             }
             PlanState::Unknown | PlanState::NotMade => Count::AskedFirst,
             PlanState::PassedOver => Count::NotKept,
+            PlanState::Never => Count::NeverAhead,
             PlanState::Released => Count::ReleasedBefore,
             PlanState::Repeated => Count::AskedAgain,
         }

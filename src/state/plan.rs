@@ -16,7 +16,7 @@ use vkstash_store::format::record::Key;
 pub struct Plan {
     keys: Vec<Key>,
     positions: HashMap<Key, u32, FxBuildHasher>,
-    /// By position: [`ASKED`], [`RETURNED`], [`AHEAD`], [`RELEASED`] and [`PASSED_OVER`].
+    /// By position: [`ASKED`], [`RETURNED`], [`AHEAD`], [`RELEASED`], [`PASSED_OVER`] and [`NEVER`].
     states: Vec<AtomicU8>,
     /// The keys before this position are those of the last run. They are returned without a request.
     first: usize,
@@ -45,6 +45,8 @@ pub enum PlanState {
     NotMade,
     /// No pipeline could be made of the key.
     PassedOver,
+    /// Pipelines of this kind are never made ahead.
+    Never,
     /// The key was given up, its pipeline made or not, because memory was scarce.
     Released,
     /// The program has asked for the key before.
@@ -68,6 +70,8 @@ const AHEAD: u8 = 4;
 const RELEASED: u8 = 8;
 /// No pipeline could be made of the key.
 const PASSED_OVER: u8 = 16;
+/// With [`PASSED_OVER`]: pipelines of this kind are never made ahead.
+const NEVER: u8 = 32;
 
 impl Plan {
     /// The most keys of a plan, which takes about 100 bytes for each. Large games use tens of thousands in a run.
@@ -151,8 +155,17 @@ impl Plan {
 
     /// Nothing is made of this key, which [`Plan::next`] has returned: another one may be made in its place.
     pub fn pass_over(&self, key: &Key) {
+        self.leave_out(key, PASSED_OVER);
+    }
+
+    /// [`Plan::pass_over`], because pipelines of this kind are never made ahead.
+    pub fn pass_over_for_ever(&self, key: &Key) {
+        self.leave_out(key, PASSED_OVER | NEVER);
+    }
+
+    fn leave_out(&self, key: &Key, why: u8) {
         if let Some(&position) = self.positions.get(key) {
-            self.states[position as usize].fetch_or(PASSED_OVER, Ordering::Relaxed);
+            self.states[position as usize].fetch_or(why, Ordering::Relaxed);
             self.be_no_more_ahead(position as usize);
         }
     }
@@ -219,6 +232,7 @@ impl Plan {
         }
         match before {
             _ if before & RELEASED != 0 => PlanState::Released,
+            _ if before & NEVER != 0 => PlanState::Never,
             _ if before & PASSED_OVER != 0 => PlanState::PassedOver,
             _ if is_of_others && before & RETURNED == 0 => PlanState::OfOthers,
             _ => PlanState::NotMade,
@@ -344,6 +358,8 @@ mod tests {
         assert_eq!(plan.note_request(&[51; 32]), PlanState::PassedOver);
         assert_eq!(plan.note_request(&[60; 32]), PlanState::OfOthers);
         assert_eq!(rest(&plan), [61, 62], "two were asked for, and one of those that are made was not");
+        plan.pass_over_for_ever(&[61; 32]);
+        assert_eq!(plan.note_request(&[61; 32]), PlanState::Never);
     }
 
     #[test]
