@@ -6,6 +6,7 @@
 #   scripts/chain.sh                          prepares only
 #   scripts/chain.sh --check [--only TEXT]    also runs the programs without the layer and with it, and compares
 #                                             (layer-tests/chain/check.py); with TEXT only the checks that it is part of
+#   scripts/chain.sh --time ROUNDS            compares the time of whole processes; needs a release build of the layer
 #
 # Needs root, the network, and an x86-64. The Debian packages come from the mirror that this machine's apt uses, or from
 # CHAIN_MIRROR, those of Python from where pip looks for them.
@@ -21,15 +22,18 @@ packages=(wine wine64 dxvk mesa-vulkan-drivers mesa-drm-shim libvulkan1 libgl1 l
     python3)
 compiler=x86_64-w64-mingw32-gcc
 
-check='' only=()
+check='' arguments=() profile=debug
 case ${1:-} in
 "") ;;
 --check)
     check=yes
-    shift
-    only=("$@")
+    arguments=("${@:2}")
     ;;
-*) fail "unknown option $1 (there is --check)" ;;
+--time)
+    check=yes profile=release
+    arguments=("$@")
+    ;;
+*) fail "unknown option $1 (there are --check and --time)" ;;
 esac
 
 cannot() {
@@ -155,9 +159,10 @@ say "prepared: $(in_root dpkg-query -W -f '${Package} ${Version}, ' wine dxvk me
 
 # --- the check --------------------------------------------------------------------------------------------
 
-cargo build --quiet -p vkstash -p vkstash-tool --lib --bins
-cp "$(target_folder)/debug/libVkLayer_vkstash.so" "$(target_folder)/debug/vkstash" "$sources/check.py" "$root$place/"
+[ "$profile" = release ] || cargo build --quiet -p vkstash -p vkstash-tool --lib --bins
+built=$(target_folder)/$profile
+cp "$built/libVkLayer_vkstash.so" "$built/vkstash" "$sources/check.py" "$root$place/"
 sed -e "s|@LIBRARY_PATH@|$place/libVkLayer_vkstash.so|" -e "s|@LIBRARY_ARCH@|64|" \
     manifest/VkLayer_vkstash.implicit.json.in >"$root$place/VkLayer_vkstash.json"
 in_root sh -c "mount -t sysfs sysfs /sys && mount -t tmpfs tmpfs /tmp && exec python3 $place/check.py \"\$@\"" sh \
-    "${only[@]}"
+    "${arguments[@]}"

@@ -2,6 +2,8 @@
 """Runs programs of Windows without the layer and with it, and compares. scripts/chain.sh --check starts it in its root.
 
     check.py [--only TEXT]     TEXT is a part of "DRIVER PROGRAM RENDERER CHECK"
+    check.py --time ROUNDS     checks nothing: whole processes without the layer and with it, in turn, all settings as
+                               they are without any, and the driver's own cache warm
 
 Nothing that is checked depends on the time: a program says where it is and goes on when it is told to (ends.h), and it
 is told to when the layer's workers and the program's own threads have had nothing to do for a while, as `vkstash watch`
@@ -12,6 +14,7 @@ import json
 import os
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import time
@@ -86,6 +89,14 @@ def environment(driver, prefix, stash, hurried):
     return env
 
 
+def usual_environment(driver, prefix, stash):
+    """As a user has it: Mesa's cache is on, and one of its own for each side of a comparison."""
+    env = environment(driver, prefix, None, True)
+    del env["MESA_SHADER_CACHE_DISABLE"]
+    env["MESA_SHADER_CACHE_DIR"] = f"{WORK}/mesa-{driver}-{'with' if stash else 'without'}"
+    return env | ({"VKSTASH": "1", "VKSTASH_DIR": stash} if stash else {})
+
+
 def tool(*arguments, stash="/nowhere"):
     env = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"} | {"VKSTASH_DIR": stash}
     ran = subprocess.run([TOOL, *arguments], env=env, capture_output=True, text=True, check=False)
@@ -120,9 +131,9 @@ def settle(with_layer):
 class Run:
     """One run of a program; `words` come before it, such as a launcher."""
 
-    def __init__(self, driver, renderer, end, stash=None, words=(), waits=("ready", "drawn")):
+    def __init__(self, driver, renderer, end, stash=None, words=(), waits=("ready", "drawn"), usual=False):
         program, prefix = GAMES[renderer]
-        env = environment(driver, prefix, stash, not waits)
+        env = usual_environment(driver, prefix, stash) if usual else environment(driver, prefix, stash, not waits)
         self.picture = None
         self.said = []
         # What was counted when it was told to go on.
@@ -262,7 +273,22 @@ def launched(driver, renderer):
         expect(names == [GAMES[renderer][0]], f"{run.name}: the stash is of {names}")
 
 
+def timing(driver, renderer, rounds):
+    stash = fresh(f"time-{driver}-{renderer}")
+    sides = [], []
+    # The caches of both sides are cold in the first round, and the second run is the first that finds a stash.
+    for number in range(2 + rounds):
+        for side, kept in zip(sides, (None, stash)):
+            run = Run(driver, renderer, "exit", kept, waits=(), usual=True)
+            side.extend([run.seconds] if number >= 2 else [])
+    ratios = [one / other for other, one in zip(*sides)]
+    without, beside = map(statistics.median, sides)
+    say(f"{driver} {GAMES[renderer][0]} {renderer}, whole process: {without:.2f} s without, {beside:.2f} s with the "
+        f"layer, {statistics.median(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f})")
+
+
 def main():
+    rounds = int(sys.argv[2]) if sys.argv[1:2] == ["--time"] else 0
     only = sys.argv[2] if sys.argv[1:2] == ["--only"] else ""
     os.makedirs(WORK, exist_ok=True)
     server = subprocess.Popen(["Xvfb", DISPLAY, "-screen", "0", "1024x768x24"], stdout=subprocess.DEVNULL,
@@ -275,6 +301,9 @@ def main():
     }
     for driver in DRIVERS:
         for renderer in GAMES:
+            if rounds:
+                timing(driver, renderer, rounds)
+                continue
             for name, check in checks.items():
                 # Ends and launchers have nothing to do with the version of Direct3D that DXVK translates.
                 if renderer == "direct3d9" and name != "three runs":
@@ -286,7 +315,8 @@ def main():
     server.kill()
     for failure in failures:
         print(f"FAILED: {failure}")
-    say("all is the same with the layer" if not failures else f"{len(failures)} failures")
+    if not rounds:
+        say("all is the same with the layer" if not failures else f"{len(failures)} failures")
     return 1 if failures else 0
 
 
