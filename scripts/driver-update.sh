@@ -62,5 +62,5 @@ echo "new driver, after prewarm:             $(with_stash "$folder/one" on new)"
 echo "new driver, 2 s after vkCreateDevice:  $(with_stash "$folder/one" on new --pause-ms 2000)"
 echo "new driver, after an idle minute:      $(VKSTASH_UPDATE=1 with_stash "$folder/two" on new --pause-ms 60000)"
 for stash in one two; do
-    VKSTASH_DIR=$folder/$stash "$built/vkstash" stats | grep -E 'RADV|served|compiled|parked' | sed "s/^/$stash: /"
+    VKSTASH_DIR=$folder/$stash "$built/vkstash" stats | grep ' ready' | sed "s/^/$stash, last run: /"
 done

@@ -5,6 +5,7 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use serde_json::Value;
 
 use crate::paths;
+use crate::waiting::until;
 
 type Control = unsafe extern "C" fn(*const c_char) -> c_int;
 type TakeRecord = unsafe extern "C" fn() -> *mut c_char;
@@ -53,6 +54,21 @@ impl TestDriver {
             self.function::<Free>(c"vkstash_test_icd_free")(text);
             record
         }
+    }
+}
+
+impl TestDriver {
+    /// Waits until workers have created so many compute pipelines since the last [`TestDriver::take_record`].
+    pub fn wait_for_workers(&self, pipelines: u64) {
+        let mut made = 0;
+        until("workers make so many pipelines", || {
+            let record = self.take_record();
+            let calls = record["calls"].as_array().expect("calls").iter();
+            // The first thread that calls the driver is the program's.
+            let by_workers = calls.filter(|call| call["thread"] != 1 && call["result"] == 0);
+            made += by_workers.filter(|call| call["command"] == "vkCreateComputePipelines").count() as u64;
+            made >= pipelines
+        });
     }
 }
 

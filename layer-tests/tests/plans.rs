@@ -28,13 +28,7 @@ fn waits(_: &Value) -> Value {
     let instance = Instance::new(&InstanceOptions::default()).unwrap();
     let driver = TestDriver::open();
     let _device = Device::new(&instance, &work().device_options()).unwrap();
-    let mut made = 0;
-    until("workers make everything", || {
-        let record = driver.take_record();
-        let calls = record["calls"].as_array().unwrap().iter();
-        made += calls.filter(|call| call["command"] == "vkCreateComputePipelines").count() as u64;
-        made >= COUNT
-    });
+    driver.wait_for_workers(COUNT);
     json!(null)
 }
 
@@ -169,14 +163,7 @@ fn in_turn(jobs: impl Iterator<Item = (u32, Work)>) -> Value {
             // After a device that made nothing, the next one is not believed to make anything until it begins.
             device.module(&spirv::compute(77));
         }
-        let mut made = 0;
-        until("workers make what this device asks for", || {
-            let record = driver.take_record();
-            let calls = record["calls"].as_array().unwrap().iter();
-            let by_workers = calls.filter(|call| call["thread"] != 1 && call["result"] == 0);
-            made += by_workers.filter(|call| call["command"] == "vkCreateComputePipelines").count() as u32;
-            made >= expected
-        });
+        driver.wait_for_workers(expected.into());
         assert!(job.run(&device).all_made());
     }
     json!(null)

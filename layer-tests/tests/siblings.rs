@@ -9,7 +9,6 @@ use vkstash_layer_tests::child::{Run, Scenario, Step, scenario};
 use vkstash_layer_tests::env::{Driver, Env};
 use vkstash_layer_tests::test_driver::TestDriver;
 use vkstash_layer_tests::vulkan::{CoreFeatures, Device, Instance, InstanceOptions};
-use vkstash_layer_tests::waiting::until;
 use vkstash_layer_tests::work::{self, Caches, Code, Done, Shader, Work};
 
 const STEPS: &[(&str, Step)] = &[("work", work::step), ("features", supported)];
@@ -95,14 +94,7 @@ fn waits(input: &Value) -> Value {
     let instance = Instance::new(&InstanceOptions::default()).unwrap();
     let driver = TestDriver::open();
     let device = Device::new(&instance, &work.device_options()).unwrap();
-    let mut made = 0;
-    until("workers make what the program asks for", || {
-        let record = driver.take_record();
-        let calls = record["calls"].as_array().unwrap().iter();
-        let by_workers = calls.filter(|call| call["thread"] != 1 && call["result"] == 0);
-        made += by_workers.filter(|call| call["command"] == "vkCreateComputePipelines").count() as u32;
-        !is_made || made >= work.count
-    });
+    driver.wait_for_workers(if is_made { work.count.into() } else { 0 });
     serde_json::to_value(work.run(&device)).unwrap()
 }
 

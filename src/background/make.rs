@@ -95,6 +95,7 @@ pub fn ways(device: &Device, stored: &Stored, key: &Key) -> [Option<Way>; 2] {
     }
     let failed = stored.failed(key);
     let is_own = stored.device.contains(Kind::Artifact, key);
+    // Of siblings only an artifact of a device that could create nothing that this one may not.
     let is_kept = is_own || failed != Failed::SiblingsRefused && stored.has_makeable(key);
     let found = stored.device.read(Kind::Found, key, &mut record).then(|| payload::found(&record)).flatten();
     let is_free = device.policy.free_recording;

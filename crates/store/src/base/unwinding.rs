@@ -6,6 +6,10 @@
 //! unwind passes through the library's frames as if they were those of C functions: nothing is caught, and nothing is
 //! dropped, because destructors may call a driver whose locks this thread holds.
 #![allow(unsafe_code, reason = "the interface between unwinders and languages")]
+#![cfg_attr(
+    target_arch = "arm",
+    allow(dead_code, unused_imports, reason = "nothing of this is possible there")
+)]
 
 use std::ffi::{c_int, c_void};
 use std::mem;
@@ -21,6 +25,8 @@ const FORCE_UNWIND: c_int = 8;
 /// `_URC_CONTINUE_UNWIND`
 const CONTINUE_UNWIND: c_int = 8;
 
+// 32-bit ARM has other tables (EHABI): there a thread that ends inside the library ends the process.
+#[cfg(not(target_arch = "arm"))]
 unsafe extern "C" {
     /// Where the unwind tables of all Rust code in this library find the personality function, by indirection. The
     /// compiler makes one for each library or executable, in writable memory.
@@ -31,7 +37,12 @@ unsafe extern "C" {
 /// Rust's own.
 static RUSTS: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
 
+/// See the other one.
+#[cfg(target_arch = "arm")]
+pub fn let_forced_unwinds_pass() {}
+
 /// From now on forced unwinds pass through the frames of this library.
+#[cfg(not(target_arch = "arm"))]
 pub fn let_forced_unwinds_pass() {
     let own = personality as Personality as *mut c_void;
     // SAFETY: a pointer that only unwinders read besides this function, and that lives as long as the library.

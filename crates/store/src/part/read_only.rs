@@ -136,7 +136,8 @@ impl ReadOnlyPart {
         })
     }
 
-    fn is_quarantined(&self, key: &Key, buffer: &mut Vec<u8>, told: Told<'_>) -> bool {
+    /// Whether the artifact of this key is quarantined in this part.
+    pub(crate) fn is_quarantined(&self, key: &Key, buffer: &mut Vec<u8>, told: Told<'_>) -> bool {
         self.has_any(Kind::CrashCount)
             && self.read(Kind::CrashCount, key, buffer, told)
             && buffer.first().is_some_and(|count| *count >= CRASH_LIMIT)

@@ -112,10 +112,14 @@ impl Siblings {
         self.open().iter().any(|part| passes(part) && part.read_artifact(key, buffer, &told))
     }
 
-    /// Whether [`Siblings::read_of`] may find an artifact. Reads no artifact.
+    /// Whether [`Siblings::read_of`] may find an artifact: it may be damaged. Reads no artifact.
     pub fn has_of(&self, which: &dyn Fn(&Key) -> bool, key: &Key) -> bool {
+        let (told, mut buffer) = (|_: &Path| self.shared.tallies.damaged(1), Vec::new());
         let passes = |part: &ReadOnlyPart| part.features().is_some_and(which);
-        self.open().iter().any(|part| passes(part) && part.contains(Kind::Artifact, key))
+        let mut has = |part: &ReadOnlyPart| {
+            part.contains(Kind::Artifact, key) && !part.is_quarantined(key, &mut buffer, &told)
+        };
+        self.open().iter().any(|part| passes(part) && has(part))
     }
 
     /// Whether nothing is left to be opened.

@@ -131,7 +131,18 @@ fn quarantined_and_damaged_artifacts_are_not_read() {
     bytes[at] ^= 1;
     std::fs::write(&segment, bytes).unwrap();
     let stash = open(root.path());
-    assert_eq!(read(&stash.siblings(&header(), Kin::Features), 0..6), [0, 1, 3, 5]);
+    let siblings = stash.siblings(&header(), Kin::Features);
+    assert_eq!(read(&siblings, 0..6), [0, 1, 3, 5]);
+    let (wanted, mut buffer) = (sibling(1).features_digest, Vec::new());
+    let read_of = |digest: Key, buffer: &mut Vec<u8>| {
+        (0..6)
+            .filter(|&number| siblings.read_of(&|of| *of == digest, &key(number), buffer))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(read_of(wanted, &mut buffer), [0, 1, 3, 5]);
+    assert_eq!(read_of([77; 32], &mut buffer), [0; 0], "of a device that enables something else");
+    let has_of = (0..6).filter(|&number| siblings.has_of(&|of| *of == wanted, &key(number)));
+    assert_eq!(has_of.collect::<Vec<_>>(), [0, 1, 3, 5], "a damaged one is known to be so by now");
 }
 
 #[test]
