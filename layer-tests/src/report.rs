@@ -7,12 +7,13 @@ use vkstash_store::reports::model::{BypassReport, RunReport, StoreReport};
 use vkstash_store::reports::runs;
 
 /// Counters of the reasons why a pipeline was not ready before the program asked for it (docs/stats.md).
-pub const UNREADY: [&str; 8] = [
+pub const UNREADY: [&str; 9] = [
     "not_planned",
     "asked_first",
     "no_processor_free",
     "not_kept",
     "never_ahead",
+    "other_samplers",
     "released_before",
     "asked_again",
     "own_allocator",

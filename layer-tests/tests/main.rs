@@ -33,6 +33,7 @@ mod held_at_forks;
 mod host;
 mod icd_extensions;
 mod identifiers;
+mod immutable_samplers;
 mod khronos;
 mod lavapipe;
 mod loader;

@@ -198,7 +198,7 @@ fn what_was_not_ready_is_counted_with_the_reason() {
         let counts = |run: &Run<Done>| UNREADY.map(|name| run.reports.sum(name));
         let work = Work { count: COUNT as u32, ..Work::default() };
         let first = scenario.run_ok::<Done>("work", &env, &work);
-        assert_eq!(counts(&first), [COUNT, 0, 0, 0, 0, 0, 0, 0], "{:?}", first.reports.counters());
+        assert_eq!(counts(&first), [COUNT, 0, 0, 0, 0, 0, 0, 0, 0], "{:?}", first.reports.counters());
         // The program of this run does not wait for workers.
         let second = scenario.run_ok::<Done>("work", &env, &work);
         assert_eq!(
@@ -210,7 +210,7 @@ fn what_was_not_ready_is_counted_with_the_reason() {
         let more = Work { count: COUNT as u32 + 3, ..work };
         let third = run_parked(scenario, &env, &more, COUNT);
         assert_eq!(third.reports.sum("parked"), COUNT, "{:?}", third.reports.counters());
-        assert_eq!(counts(&third), [3, 0, 0, 0, 0, 0, 0, 0], "{:?}", third.reports.counters());
+        assert_eq!(counts(&third), [3, 0, 0, 0, 0, 0, 0, 0, 0], "{:?}", third.reports.counters());
     });
 }
 

@@ -130,7 +130,7 @@ impl Recorder {
         let Some(hit) = device.driver_hits.take() else { return Next::Nothing };
         // The record is read before the gate: behind it vkDestroyDevice would wait for this worker, and so
         // for the disk.
-        let stored_call = match StoredCall::read(stored, &self.context.own, &hit.key) {
+        let stored_call = match StoredCall::read(stored, &self.context.own, &hit.key, |_| Ok(())) {
             Ok(stored_call) => stored_call,
             Err(reason) => {
                 self.note(device, &hit, reason);
@@ -165,7 +165,7 @@ impl Recorder {
         let made = unsafe {
             let _live = Call::begin_on_worker(Instant::now(), Activity::Record, &hit.key);
             let recording = Recording { took: hit.took, calls };
-            replay::with_request(device, &self.context.own, &hit.key, &stored_call, recording)
+            replay::with_request(device, &self.context.own, &hit.key, &stored_call, None, recording)
         };
         drop(mark);
         drop(in_driver);

@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use ash::vk;
 
-use super::objects::OwnObjects;
+use super::loan::Loan;
+use super::objects::{ObjectError, OwnObjects};
 use super::questions::{Questions, Watch};
 use super::replay::{self, NotMade, Replay, StoredCall};
 use crate::faults;
@@ -144,13 +145,29 @@ pub struct Inputs {
 
 impl Inputs {
     /// Reads what the pipeline is made of from the stash.
-    pub fn read(stored: &Stored, own: &OwnObjects, key: &Key, way: Way) -> Result<Inputs, NotMade> {
-        let (stored_call, mut artifact) = (StoredCall::read(stored, own, key)?, Vec::new());
+    pub fn read(
+        device: &Device,
+        stored: &Stored,
+        own: &OwnObjects,
+        key: &Key,
+        way: Way,
+    ) -> Result<Inputs, NotMade> {
+        let lends = |digest: &Key| match device.lending.is_possible() {
+            false => Err(ObjectError::ImmutableSamplers),
+            true if device.lending.awaits(digest, key) => Err(ObjectError::LayoutAwaited),
+            true => Ok(()),
+        };
+        let (stored_call, mut artifact) = (StoredCall::read(stored, own, key, lends)?, Vec::new());
         let source = match way {
             Way::Artifact { .. } => read(stored, key, &mut artifact),
             Way::Found { .. } | Way::Compile(_) => None,
         };
         Ok(Inputs { way, stored_call, artifact, source })
+    }
+
+    /// [`StoredCall::borrow`].
+    pub fn borrow<'a>(&self, device: &'a Device, key: &Key) -> Result<Option<Loan<'a>>, NotMade> {
+        self.stored_call.borrow(device, key)
     }
 
     /// What the call is taken to cost, if it is a compile.
@@ -177,12 +194,13 @@ pub unsafe fn make(
     own: &OwnObjects,
     key: &Key,
     inputs: &mut Inputs,
+    loan: Option<&Loan<'_>>,
     questions: &Questions,
 ) -> Result<Finished, NotMade> {
     let Inputs { way, stored_call, artifact, source } = inputs;
     let making = Making { stored, way: *way, artifact, source: *source, questions };
     // SAFETY: the device is alive and this thread may call its commands; `own` is of this device (# Safety of `make`).
-    unsafe { replay::with_request(device, own, key, stored_call, making) }
+    unsafe { replay::with_request(device, own, key, stored_call, loan, making) }
 }
 
 /// A pipeline that is to wait for the program.

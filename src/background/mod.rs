@@ -10,11 +10,13 @@
 //! - [`pool`] the workers and their tasks
 //! - [`gate`] when a worker may call a driver; `pauses` when it gives up its processor; `queue` tasks that wait;
 //!   `processors` and `memory` what the process may use
-//! - [`objects`] modules, layouts and render passes of the layer's own, made of the stash's records
+//! - [`objects`] modules, layouts and render passes of the layer's own, made of the stash's records; `loan` layouts of
+//!   the program's
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
 pub mod driver_hits;
 pub mod gate;
+mod loan;
 pub mod make;
 pub mod memory;
 pub mod mode;

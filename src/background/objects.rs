@@ -31,6 +31,17 @@ pub struct DeviceTraits {
     pub immutable_samplers: bool,
 }
 
+/// A pipeline layout that a recipe names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NamedLayout {
+    /// The digest of its description.
+    pub digest: Key,
+    /// The layout.
+    pub handle: vk::PipelineLayout,
+    /// It has VK_PIPELINE_LAYOUT_CREATE_INDEPENDENT_SETS_BIT_EXT.
+    pub is_independent: bool,
+}
+
 /// A record by kind and key. False: there is none, or it is damaged.
 pub type ReadRecord<'a> = &'a dyn Fn(Kind, &Key, &mut Vec<u8>) -> bool;
 
@@ -43,9 +54,12 @@ pub enum ObjectError {
     /// The stash does not have it, or something else stands in its place.
     #[error("the stash has no {} of this digest", .0.name())]
     NoRecord(Kind, Key),
-    /// A layout has immutable samplers.
+    /// A layout has immutable samplers, and no layout of the program's may be used in its place.
     #[error("the layout has immutable samplers")]
     ImmutableSamplers,
+    /// A layout has immutable samplers, and the program has none of this digest now.
+    #[error("the program has no such layout yet")]
+    LayoutAwaited,
     /// The driver refuses to make one.
     #[error("the driver answers {1:?} to the {0} of this recipe")]
     Driver(&'static str, vk::Result),
@@ -79,8 +93,7 @@ struct KnownObjects {
 pub struct RecipeObjects<'a> {
     own: &'a OwnObjects,
     modules: SmallVec<[(Key, vk::ShaderModule); 5]>,
-    /// The pipeline layout, and whether it has VK_PIPELINE_LAYOUT_CREATE_INDEPENDENT_SETS_BIT_EXT.
-    layout: Option<(Key, vk::PipelineLayout, bool)>,
+    layout: Option<NamedLayout>,
     pass: Option<(Key, vk::RenderPass, Vec<SubpassUse>)>,
     libraries: &'a [LiveLibrary],
 }
@@ -130,25 +143,47 @@ impl OwnObjects {
         lacks
     }
 
-    /// Makes what a recipe names.
+    /// The layout of the program's, by digest and flags, that a recipe needs of whose layout this is the record. None:
+    /// one of the layer's own will do.
+    pub fn borrows(
+        &self,
+        digest: &Key,
+        record: &[u8],
+    ) -> Result<Option<(Key, vk::PipelineLayoutCreateFlags)>, ObjectError> {
+        if self.traits.immutable_samplers || !check::is_true(Kind::Layout, digest, record) {
+            return Ok(None);
+        }
+        let Ok(described) = key::decode::<PipelineLayout>(record) else { return Ok(None) };
+        let mut samplers = immutable_samplers(&described).peekable();
+        if samplers.peek().is_none() {
+            return Ok(None);
+        }
+        if samplers.any(|sampler| sampler.conversion.is_some()) {
+            return Err(ObjectError::ImmutableSamplers);
+        }
+        Ok(Some((*digest, vk::PipelineLayoutCreateFlags::from_raw(described.flags))))
+    }
+
+    /// Makes what a recipe names, but for the layout, where there is one of the program's.
     ///
     /// # Safety
-    /// The device is alive.
+    /// The device is alive, and the layout of the program's is, as long as the result is used.
     pub unsafe fn prepare<'a>(
         &'a self,
         recipe: &Recipe<'_>,
         read: ReadRecord<'_>,
+        borrowed: Option<NamedLayout>,
         libraries: &'a [LiveLibrary],
     ) -> Result<RecipeObjects<'a>, ObjectError> {
         let modules = SmallVec::new();
-        let mut ready = RecipeObjects { own: self, modules, layout: None, pass: None, libraries };
+        let mut ready = RecipeObjects { own: self, modules, layout: borrowed, pass: None, libraries };
         let parts = recipe.pipeline.parts();
         let mut buffer = Vec::new();
         // SAFETY: `self.device` is alive, and the table has its commands; `self` owns what is made, until `destroy`.
         unsafe {
-            if let Some(digest) = parts.layout {
-                let (layout, is_independent) = self.layout(&digest, read, &mut buffer)?;
-                ready.layout = Some((digest, layout, is_independent));
+            if let Some(digest) = parts.layout.filter(|_| borrowed.is_none()) {
+                let (handle, is_independent) = self.layout(&digest, read, &mut buffer)?;
+                ready.layout = Some(NamedLayout { digest, handle, is_independent });
             }
             if let Some(digest) = parts.render_pass {
                 let (pass, uses) = self.pass(&digest, read, &mut buffer)?;
@@ -200,8 +235,7 @@ impl OwnObjects {
         checked(Kind::Layout, digest, read, buffer)?;
         let no_record = ObjectError::NoRecord(Kind::Layout, *digest);
         let described: PipelineLayout = key::decode(buffer).map_err(|_| no_record)?;
-        let samplers = |set: &SetLayout| set.bindings.iter().any(|b| !b.immutable_samplers.is_empty());
-        if !self.traits.immutable_samplers && described.sets.iter().flatten().any(samplers) {
+        if !self.traits.immutable_samplers && immutable_samplers(&described).next().is_some() {
             return Err(ObjectError::ImmutableSamplers);
         }
         let mut failed = None;
@@ -463,7 +497,7 @@ impl RecipeObjects<'_> {
 
     /// The digest of the layout, if it is that of this recipe.
     pub fn digest_of_layout(&self, layout: vk::PipelineLayout) -> Option<Key> {
-        self.layout.filter(|(_, made, _)| *made == layout).map(|(digest, ..)| digest)
+        self.layout.filter(|named| named.handle == layout).map(|named| named.digest)
     }
 
     /// The digest of the render pass, if it is that of this recipe, and what the subpass uses.
@@ -485,11 +519,11 @@ impl rebuild::Device for RecipeObjects<'_> {
     }
 
     fn layout(&self, digest: &Key) -> Option<vk::PipelineLayout> {
-        self.layout.filter(|(known, ..)| known == digest).map(|(_, layout, _)| layout)
+        self.layout.filter(|named| named.digest == *digest).map(|named| named.handle)
     }
 
     fn has_independent_sets(&self, layout: &Key) -> bool {
-        self.layout.is_some_and(|(known, _, is_independent)| known == *layout && is_independent)
+        self.layout.is_some_and(|named| named.digest == *layout && named.is_independent)
     }
 
     fn render_pass(&self, digest: &Key, subpass: u32) -> Option<(vk::RenderPass, SubpassUse)> {
@@ -520,6 +554,11 @@ impl Drop for RecipeObjects<'_> {
             unsafe { destroy(self.own.device, *module, ptr::null()) };
         }
     }
+}
+
+fn immutable_samplers(layout: &PipelineLayout) -> impl Iterator<Item = &Sampler> {
+    let bindings = layout.sets.iter().flatten().flat_map(|set| &set.bindings);
+    bindings.flat_map(|binding| &binding.immutable_samplers)
 }
 
 /// Reads a record whose key says what it holds.

@@ -21,7 +21,8 @@ use crate::live::call::Call;
 use crate::serve::driver_hits;
 use crate::state::background_work::BackgroundWork;
 use crate::state::device::{Device, IdentifierMode};
-use crate::state::parked::{Finished, Parked};
+use crate::state::lending::Keys;
+use crate::state::parked::{Finished, Parked, Terms};
 use crate::state::plan::Plan;
 use crate::state::stored::Stored;
 use vkstash_model::counters::Count;
@@ -128,6 +129,11 @@ impl BackgroundWork for Parker {
 
     fn has_room(&self) {
         self.this.upgrade().into_iter().for_each(|parker| parker.refill());
+    }
+
+    fn layout_came(&self, keys: &Arc<Keys>) {
+        let Some(parker) = self.this.upgrade() else { return };
+        pool::queue(self.context.owner, Box::new(LayoutCame { parker, keys: keys.clone() }));
     }
 }
 
@@ -308,20 +314,24 @@ impl Parker {
         if !stored.device.is_guarded() {
             return later();
         }
-        let mut inputs = match Inputs::read(stored, &self.context.own, key, way) {
+        let own = &self.context.own;
+        let fails = |reason, pause| ControlFlow::Break(self.note(device, plan, key, reason).then_some(pause));
+        let mut inputs = match Inputs::read(device, stored, own, key, way) {
             Ok(inputs) => inputs,
-            Err(reason) => {
-                let goes_on = self.note(device, plan, key, reason);
-                return ControlFlow::Break(goes_on.then_some(Duration::ZERO));
-            }
+            Err(reason) => return fails(reason, Duration::ZERO),
         };
         let Some(in_driver) = gate::enter_driver_of(device, self.manners) else {
             return ControlFlow::Break(None);
         };
+        let loan = match inputs.borrow(device, key) {
+            Ok(loan) => loan,
+            Err(reason) => return fails(reason, Duration::ZERO),
+        };
         let usual = inputs.compiles_for().unwrap_or_else(|| self.usual().min(LONGEST_WAIT));
         // The program may have asked for it while this thread waited at the gate.
-        let whom = way.for_whom();
-        let Some(making) = plan.is_open(key).then(|| device.parked.begin(key, whom, usual)).flatten() else {
+        let samplers = loan.as_ref().map(|loan| loan.layout().samplers.clone());
+        let terms = Terms { whom: way.for_whom(), samplers };
+        let Some(making) = plan.is_open(key).then(|| device.parked.begin(key, terms, usual)).flatten() else {
             return at_once;
         };
         // Marked behind the gate: who is killed while a worker waits there has died of no driver.
@@ -335,28 +345,25 @@ impl Parker {
         // SAFETY: this thread is behind the gate, and vkDestroyDevice waits for that (`pool::leave`), so the device is
         // alive; the driver calls nothing of the program's (`enter_driver_of`).
         let made =
-            unsafe { make::make(device, stored, &self.context.own, key, &mut inputs, &self.questions) };
-        drop((mark, live));
+            unsafe { make::make(device, stored, own, key, &mut inputs, loan.as_ref(), &self.questions) };
+        drop((mark, live, loan));
         let pause = stored.device.worker_pause(started.elapsed());
         if made.is_ok() && !matches!(way, Way::Compile(_)) {
             self.note_time(started.elapsed());
         }
+        let made = made.map(|finished| self.hand_in(device, key, way, making.finish(finished)));
+        drop(in_driver);
         match made {
-            Ok(finished) => {
-                self.hand_in(device, key, way, making.finish(finished));
-                ControlFlow::Break(Some(pause))
-            }
+            Ok(()) => ControlFlow::Break(Some(pause)),
             Err(NotMade::FoundNoMore) => {
                 device.count(Count::FoundNoMore);
                 ControlFlow::Continue(())
             }
-            Err(reason) => {
-                drop(in_driver);
-                if reason == NotMade::Refused {
-                    inputs.note_refusal(stored, key);
-                }
-                ControlFlow::Break(self.note(device, plan, key, reason).then_some(pause))
+            Err(NotMade::Refused) => {
+                inputs.note_refusal(stored, key);
+                fails(NotMade::Refused, pause)
             }
+            Err(reason) => fails(reason, pause),
         }
     }
 
@@ -373,10 +380,11 @@ impl Parker {
     /// A pipeline was not made. False: nothing more can be made on this device.
     fn note(&self, device: &Device, plan: &Plan, key: &Key, reason: NotMade) -> bool {
         tracing::debug!("a pipeline was not made ahead: {reason}");
-        if is_never_made(reason) {
-            plan.pass_over_for_ever(key)
-        } else {
-            plan.pass_over(key)
+        match reason {
+            // The key waits until the program creates one (`layout_came`).
+            NotMade::Objects(ObjectError::LayoutAwaited) => plan.put_off(key),
+            _ if is_never_made(reason) => plan.pass_over_for_ever(key),
+            _ => plan.pass_over(key),
         }
         if !is_planned(reason) {
             device.count(Count::ParkingFailed);
@@ -415,7 +423,10 @@ fn is_never_made(reason: NotMade) -> bool {
 
 /// Whether this is no failure: such pipelines are never made ahead, or something that they need is not in the stash.
 fn is_planned(reason: NotMade) -> bool {
-    is_never_made(reason) || matches!(reason, NotMade::NoWay | NotMade::Rebuild(RebuildError::Missing(..)))
+    let awaits = NotMade::Objects(ObjectError::LayoutAwaited);
+    is_never_made(reason)
+        || matches!(reason, NotMade::NoWay | NotMade::Rebuild(RebuildError::Missing(..)))
+        || reason == awaits
 }
 
 /// Whether nothing more can be made on this device.
@@ -511,6 +522,29 @@ impl Task for Step {
             Some(Duration::ZERO) => pool::queue(owner, Box::new(Step(chain))),
             Some(pause) => pool::go_on_after(owner, pause, Box::new(Step(chain))),
             None => {}
+        }
+    }
+
+    fn cancel(self: Box<Self>, _: Cancelled) {}
+}
+
+/// Has the pipelines of these keys made, which have waited for a layout of the program's.
+struct LayoutCame {
+    parker: Arc<Parker>,
+    keys: Arc<Keys>,
+}
+
+impl Task for LayoutCame {
+    fn name(&self) -> &'static str {
+        "layout"
+    }
+
+    fn run(self: Box<Self>) {
+        let LayoutCame { parker, keys } = *self;
+        let Some(device) = parker.context.device.upgrade() else { return };
+        if let Some(plan) = device.parked.plan() {
+            plan.come_again(keys.iter());
+            parker.go_on(&device);
         }
     }
 

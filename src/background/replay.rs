@@ -5,7 +5,8 @@ use std::cell::Cell;
 use ash::vk;
 use smallvec::SmallVec;
 
-use super::objects::{ObjectError, OwnObjects, RecipeObjects};
+use super::loan::Loan;
+use super::objects::{NamedLayout, ObjectError, OwnObjects, RecipeObjects};
 use crate::serve::call::Call;
 use crate::serve::create_info::{CreateInfo, Creation};
 use crate::serve::driver_hits::NotRecorded;
@@ -79,6 +80,8 @@ pub struct StoredCall {
     recipe: Vec<u8>,
     /// What the recipe names.
     named: SmallVec<[Named; 7]>,
+    /// The digest of the layout where it is to be one of the program's, and its flags.
+    borrows: Option<(Key, vk::PipelineLayoutCreateFlags)>,
 }
 
 struct Named {
@@ -89,23 +92,49 @@ struct Named {
 }
 
 impl StoredCall {
-    /// Reads what making the call of this key again takes.
-    pub fn read(stored: &Stored, own: &OwnObjects, key: &Key) -> Result<StoredCall, NotMade> {
+    /// Reads what making the call of this key again takes. `lends`: whether the program lends a layout of this
+    /// digest.
+    pub fn read(
+        stored: &Stored,
+        own: &OwnObjects,
+        key: &Key,
+        lends: impl Fn(&Key) -> Result<(), ObjectError>,
+    ) -> Result<StoredCall, NotMade> {
         let mut recipe = Vec::new();
         let is_there = stored.portable.read(Kind::Recipe, key, &mut recipe);
         if !is_there || !check::is_true(Kind::Recipe, key, &recipe) {
             return Err(NotMade::NoRecipe);
         }
         let lacks = key::decode(&recipe).map(|recipe: Recipe<'_>| own.lacks(&recipe));
-        let mut named = SmallVec::new();
+        let (mut named, mut borrows) = (SmallVec::new(), None);
         for (kind, key) in lacks.map_err(|_| NotMade::NoRecipe)? {
             let mut record = Vec::new();
             if !stored.portable.read(kind, &key, &mut record) {
                 return Err(ObjectError::NoRecord(kind, key).into());
             }
+            if kind == Kind::Layout {
+                borrows = own.borrows(&key, &record)?;
+                if borrows.is_some() {
+                    // The rest is read once the layout is there.
+                    lends(&key)?;
+                }
+            }
             named.push(Named { kind, key, record: Cell::new(record) });
         }
-        Ok(StoredCall { recipe, named })
+        Ok(StoredCall { recipe, named, borrows })
+    }
+
+    /// Borrows the layout for the pipeline of this key, where it is to be one of the program's. The worker is behind
+    /// the gate.
+    pub fn borrow<'a>(&self, device: &'a Device, key: &Key) -> Result<Option<Loan<'a>>, NotMade> {
+        let Some((digest, _)) = &self.borrows else { return Ok(None) };
+        Loan::of(device, digest, key).map(Some).ok_or(ObjectError::LayoutAwaited.into())
+    }
+
+    fn borrowed(&self, loan: Option<&Loan<'_>>) -> Option<NamedLayout> {
+        let ((digest, flags), loan) = self.borrows.zip(loan)?;
+        let is_independent = flags.contains(vk::PipelineLayoutCreateFlags::INDEPENDENT_SETS_EXT);
+        Some(NamedLayout { digest, handle: loan.layout().handle, is_independent })
     }
 
     fn take(&self, kind: Kind, key: &Key, buffer: &mut Vec<u8>) -> bool {
@@ -114,7 +143,7 @@ impl StoredCall {
     }
 }
 
-/// Makes the call of this key again, on the calling thread.
+/// Makes the call of this key again, on the calling thread. `loan`: what [`StoredCall::borrow`] has given.
 ///
 /// # Safety
 /// The device is alive until the call returns, and its commands may be called from this thread. `own` is of this
@@ -124,6 +153,7 @@ pub unsafe fn with_request<A: Replay>(
     own: &OwnObjects,
     key: &Key,
     stored_call: &StoredCall,
+    loan: Option<&Loan<'_>>,
     work: A,
 ) -> Result<A::Output, NotMade> {
     let recipe: Recipe<'_> = key::decode(&stored_call.recipe).map_err(|_| NotMade::NoRecipe)?;
@@ -137,8 +167,9 @@ pub unsafe fn with_request<A: Replay>(
         return Err(NotMade::NoWay);
     }
     let read = |kind: Kind, key: &Key, buffer: &mut Vec<u8>| stored_call.take(kind, key, buffer);
-    // SAFETY: `own` is of this live device, whose commands this thread may call.
-    let objects = unsafe { own.prepare(&recipe, &read, &[]) }?;
+    let borrowed = stored_call.borrowed(loan);
+    // SAFETY: `own` is of this live device, whose commands this thread may call; the loan outlives the objects.
+    let objects = unsafe { own.prepare(&recipe, &read, borrowed, &[]) }?;
     // SAFETY: the objects are of this live device; the create infos and what they point to live until the call is over.
     unsafe {
         match pipeline(&recipe, &objects)? {

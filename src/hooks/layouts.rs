@@ -1,17 +1,19 @@
 //! Colour conversions, samplers, descriptor set layouts and pipeline layouts: described when they are created.
 
+use std::sync::Arc;
+
 use ash::vk;
 
 use crate::guard::guard;
 use crate::hooks::inert::pass;
-use crate::state::described::{Described, Encoded, described};
-use crate::state::device::Device;
+use crate::state::described::{Encoded, SamplerObject, SetLayoutObject};
+use crate::state::device::{Device, ObjectsOfDevice};
 use crate::state::live_devices;
 use vkstash_recipe::capture::objects;
 
 /// Defines the create and destroy hooks of one type of object.
 macro_rules! object_hooks {
-    ($create:ident, $destroy:ident, $objects:ident, $describe:path, $info:ty, $handle:ty, $name:literal) => {
+    ($create:ident, $destroy:ident, $keep:path, $forget:path, $info:ty, $handle:ty, $name:literal) => {
         #[doc = concat!("vkCreate", $name, ".")]
         pub unsafe extern "system" fn $create(
             handle: vk::Device,
@@ -31,8 +33,7 @@ macro_rules! object_hooks {
                 // SAFETY: a valid create info; the driver has written the handle.
                 let describe = || unsafe {
                     if device.describes() {
-                        let described = $describe(&device, &*info);
-                        device.objects.$objects.insert(*object, described);
+                        $keep(&device, *object, &*info, !allocator.is_null());
                     }
                 };
                 guard(concat!("vkCreate", $name), describe, || ());
@@ -51,8 +52,8 @@ macro_rules! object_hooks {
                 pass!(handle, $destroy(object, allocator));
             };
             // Forgotten first: the driver may give the handle to another thread at once.
-            guard(concat!("vkDestroy", $name), || device.objects.$objects.remove(object), || ());
-            if let Some(next) = device.table.$destroy {
+            let goes_down = guard(concat!("vkDestroy", $name), || $forget(&device, object), || true);
+            if let Some(next) = device.table.$destroy.filter(|_| goes_down) {
                 // SAFETY: `object` is NULL or an object that nothing uses any more, and `allocator` NULL or valid: the
                 // program's arguments of this command.
                 unsafe { next(handle, object, allocator) };
@@ -66,8 +67,8 @@ pub(super) use object_hooks;
 object_hooks!(
     create_sampler_ycbcr_conversion,
     destroy_sampler_ycbcr_conversion,
-    conversions,
-    conversion,
+    keep_conversion,
+    forget_conversion,
     vk::SamplerYcbcrConversionCreateInfo<'_>,
     vk::SamplerYcbcrConversion,
     "SamplerYcbcrConversion"
@@ -75,8 +76,8 @@ object_hooks!(
 object_hooks!(
     create_sampler,
     destroy_sampler,
-    samplers,
-    sampler,
+    keep_sampler,
+    forget_sampler,
     vk::SamplerCreateInfo<'_>,
     vk::Sampler,
     "Sampler"
@@ -84,8 +85,8 @@ object_hooks!(
 object_hooks!(
     create_descriptor_set_layout,
     destroy_descriptor_set_layout,
-    set_layouts,
-    set_layout,
+    keep_set_layout,
+    forget_set_layout,
     vk::DescriptorSetLayoutCreateInfo<'_>,
     vk::DescriptorSetLayout,
     "DescriptorSetLayout"
@@ -93,8 +94,8 @@ object_hooks!(
 object_hooks!(
     create_pipeline_layout,
     destroy_pipeline_layout,
-    layouts,
-    layout,
+    keep_layout,
+    forget_layout,
     vk::PipelineLayoutCreateInfo<'_>,
     vk::PipelineLayout,
     "PipelineLayout"
@@ -102,37 +103,78 @@ object_hooks!(
 
 /// # Safety
 /// `info` is a valid VkSamplerYcbcrConversionCreateInfo.
-unsafe fn conversion(
-    _device: &Device,
+unsafe fn keep_conversion(
+    device: &Device,
+    handle: vk::SamplerYcbcrConversion,
     info: &vk::SamplerYcbcrConversionCreateInfo<'_>,
-) -> Described<vkstash_model::recipe::YcbcrConversion> {
+    _has_allocator: bool,
+) {
     // SAFETY: `info` is a valid VkSamplerYcbcrConversionCreateInfo; its pNext chain is valid for this call.
-    unsafe { objects::conversion(info) }
+    device.objects.conversions.insert(handle, unsafe { objects::conversion(info) });
+}
+
+fn forget_conversion(device: &Device, handle: vk::SamplerYcbcrConversion) -> bool {
+    device.objects.conversions.remove(handle);
+    true
 }
 
 /// # Safety
 /// `info` is a valid VkSamplerCreateInfo.
-unsafe fn sampler(
+unsafe fn keep_sampler(
     device: &Device,
+    handle: vk::Sampler,
     info: &vk::SamplerCreateInfo<'_>,
-) -> Described<vkstash_model::recipe::Sampler> {
-    // SAFETY: `info` is a valid VkSamplerCreateInfo; a conversion is looked up by its handle, not dereferenced.
-    unsafe { objects::sampler(info, |conversion| described(&device.objects.conversions, conversion)) }
+    has_allocator: bool,
+) {
+    let ObjectsOfDevice { samplers, conversions, .. } = &device.objects;
+    // SAFETY: `info` is a valid VkSamplerCreateInfo (# Safety of this function).
+    samplers.insert(handle, unsafe { SamplerObject::of(info, handle, samplers, conversions, has_allocator) });
+}
+
+fn forget_sampler(device: &Device, handle: vk::Sampler) -> bool {
+    device.objects.samplers.remove(handle);
+    !device.lending.withdraw_sampler(handle)
 }
 
 /// # Safety
 /// `info` is a valid VkDescriptorSetLayoutCreateInfo.
-unsafe fn set_layout(
+unsafe fn keep_set_layout(
     device: &Device,
+    handle: vk::DescriptorSetLayout,
     info: &vk::DescriptorSetLayoutCreateInfo<'_>,
-) -> Described<vkstash_model::recipe::SetLayout> {
-    // SAFETY: `info` is valid: pBindings has bindingCount elements; samplers are looked up by their handles.
-    unsafe { objects::set_layout(info, |sampler| described(&device.objects.samplers, sampler)) }
+    has_allocator: bool,
+) {
+    let ObjectsOfDevice { samplers, set_layouts, .. } = &device.objects;
+    // SAFETY: `info` is a valid VkDescriptorSetLayoutCreateInfo (# Safety of this function).
+    set_layouts.insert(handle, unsafe { SetLayoutObject::of(info, samplers, has_allocator) });
+}
+
+fn forget_set_layout(device: &Device, handle: vk::DescriptorSetLayout) -> bool {
+    device.objects.set_layouts.remove(handle);
+    true
 }
 
 /// # Safety
 /// `info` is a valid VkPipelineLayoutCreateInfo.
-unsafe fn layout(device: &Device, info: &vk::PipelineLayoutCreateInfo<'_>) -> Described<Encoded> {
-    // SAFETY: `info` is valid (the caller's contract).
-    unsafe { Encoded::of_layout(&device.objects.set_layouts, info) }
+unsafe fn keep_layout(
+    device: &Device,
+    handle: vk::PipelineLayout,
+    info: &vk::PipelineLayoutCreateInfo<'_>,
+    has_allocator: bool,
+) {
+    let ObjectsOfDevice { layouts, set_layouts, .. } = &device.objects;
+    // SAFETY: `info` is a valid VkPipelineLayoutCreateInfo (# Safety of this function).
+    let layout = unsafe { Encoded::of_layout(set_layouts, info, has_allocator) };
+    let offered = layout.as_ref().ok().map(|layout| (layout.digest, layout.samplers.clone()));
+    layouts.insert(handle, layout);
+    // Offered once it is known: a worker makes pipelines with it at once.
+    let awaited = offered.and_then(|(digest, samplers)| device.lending.offer(&digest, handle, &samplers));
+    if let Some(keys) = awaited.map(Arc::new) {
+        device.background.tell(|work| work.layout_came(&keys));
+    }
+}
+
+fn forget_layout(device: &Device, handle: vk::PipelineLayout) -> bool {
+    device.objects.layouts.remove(handle);
+    !device.lending.withdraw(handle)
 }

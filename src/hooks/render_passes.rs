@@ -15,8 +15,8 @@ use vkstash_recipe::capture::render_pass::{self, uses};
 object_hooks!(
     create_render_pass,
     destroy_render_pass,
-    render_passes,
-    first_form,
+    keep_first_form,
+    forget,
     vk::RenderPassCreateInfo<'_>,
     vk::RenderPass,
     "RenderPass"
@@ -51,9 +51,20 @@ pub unsafe extern "system" fn create_render_pass2(
 
 /// # Safety
 /// `info` is a valid VkRenderPassCreateInfo.
-unsafe fn first_form(_device: &Device, info: &vk::RenderPassCreateInfo<'_>) -> Described<Encoded> {
+unsafe fn keep_first_form(
+    device: &Device,
+    handle: vk::RenderPass,
+    info: &vk::RenderPassCreateInfo<'_>,
+    _has_allocator: bool,
+) {
     // SAFETY: `info` is a valid VkRenderPassCreateInfo, with arrays of its counts and a valid pNext chain.
-    encode(&unsafe { render_pass::render_pass(info) }?)
+    let described = unsafe { render_pass::render_pass(info) }.and_then(|pass| encode(&pass));
+    device.objects.render_passes.insert(handle, described);
+}
+
+fn forget(device: &Device, handle: vk::RenderPass) -> bool {
+    device.objects.render_passes.remove(handle);
+    true
 }
 
 fn encode(pass: &RenderPass) -> Described<Encoded> {

@@ -197,7 +197,7 @@ impl Pipelines {
         let stored = self.stored()?;
         let read = |kind: Kind, key: &Key, buffer: &mut Vec<u8>| stored.portable.read(kind, key, buffer);
         // SAFETY: the program's device is alive.
-        let objects = unsafe { self.program.objects.prepare(&recipe, &read, &libraries) }?;
+        let objects = unsafe { self.program.objects.prepare(&recipe, &read, None, &libraries) }?;
         let info = pipeline(&recipe, &objects)?;
         // Its libraries were made above, perhaps of their artifacts.
         let before = self.served();

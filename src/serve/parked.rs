@@ -12,7 +12,8 @@ use super::call::Answer;
 use super::create_info::CreateInfo;
 use super::request::Request;
 use super::verdict::{MadeWith, Origin, PendingEntry, Place, Record, Verdict};
-use crate::state::parked::{Finished, MadeOf};
+use crate::state::described::{EncodedObject, ImmutableSamplers};
+use crate::state::parked::{Finished, MadeOf, Wanted};
 use crate::state::program_cache::ProgramCache;
 use vkstash_model::counters::Count;
 
@@ -25,13 +26,16 @@ pub fn take<'a, I: CreateInfo>(request: &Request<'a, I>) -> Result<Verdict<'a>, 
     if !call.allocator.is_null() {
         return Err(device.parked.note_request_with_allocator());
     }
+    let samplers = immutable_samplers(request);
+    let is_never_lent = samplers.as_ref().is_some_and(|it| it.objects.is_some() && !it.may_be_lent);
+    let why = |unready: Option<Count>| unready.map(|why| if is_never_lent { Count::NeverAhead } else { why });
     if !device.parked.is_in_use() {
-        return Err(device.parked.note_request(&pipeline.key));
+        return Err(why(device.parked.note_request(&pipeline.key)));
     }
     let started = Instant::now();
-    let has_cache = !matches!(call.program_cache, ProgramCache::Null);
+    let wanted = Wanted { has_cache: !matches!(call.program_cache, ProgramCache::Null), samplers };
     let Finished { pipeline: handle, cost, origin, made_with } =
-        device.parked.take(&pipeline.key, has_cache)?;
+        device.parked.take(&pipeline.key, &wanted).map_err(why)?;
     // SAFETY: the program is in a call for the device; the cache was the worker's, which is done with it.
     let made_with = unsafe { device.caches.commands.taken_back(made_with) };
     let place = match origin {
@@ -49,4 +53,16 @@ pub fn take<'a, I: CreateInfo>(request: &Request<'a, I>) -> Result<Verdict<'a>, 
     let answer = Answer { result: vk::Result::SUCCESS, pipeline: handle };
     let origin = Origin::Parked { cost, spent: started.elapsed(), of: origin };
     Ok(Verdict { answer, origin, place, record: Record::Use })
+}
+
+/// The immutable samplers of the request's layout. None: the program has created no layout with any.
+fn immutable_samplers<I: CreateInfo>(request: &Request<'_, I>) -> Option<ImmutableSamplers> {
+    let Request { call, pipeline } = request;
+    let is_used = call.device.lending.is_in_use() && pipeline.parts.layout.is_some();
+    let (layout, _) = call.creation.info.layout_and_render_pass();
+    let samplers = is_used.then(|| {
+        let read = |layout: &EncodedObject| layout.as_ref().ok().map(|layout| layout.samplers.clone());
+        call.device.objects.layouts.read(layout, read).flatten()
+    });
+    samplers.flatten()
 }

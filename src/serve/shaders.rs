@@ -217,7 +217,7 @@ impl<'a> Described<'a> {
         let layout = |info: &Info<'a>| {
             let info = capture::layout(info);
             // SAFETY: the arrays of a valid create info.
-            unsafe { Encoded::of_layout(&device.objects.set_layouts, &info) }
+            unsafe { Encoded::of_layout(&device.objects.set_layouts, &info, true) }
         };
         let (first, others) = infos.split_first().ok_or(Refusal::plain(BypassReason::WrongStructure))?;
         let common = layout(first)?;

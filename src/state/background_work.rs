@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use super::lending::Keys;
 use crate::guard::contained;
 use vkstash_store::base::sync::Mutex;
 
@@ -19,6 +20,9 @@ pub trait BackgroundWork: Send + Sync {
 
     /// The program has taken so much of what waited that more of the plan may be made.
     fn has_room(&self) {}
+
+    /// The program has created a layout that work has waited for, to make the pipelines of these keys.
+    fn layout_came(&self, _keys: &Arc<Keys>) {}
 
     /// The driver had one more pipeline that is to be recorded. The calls for all that wait have taken so long.
     fn driver_had(&self, _took: Duration) {}

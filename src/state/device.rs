@@ -20,6 +20,7 @@ use super::driver_hits::DriverHits;
 use super::estimates::Estimates;
 use super::frames::Frames;
 use super::instance::{Instance, PhysicalDevice};
+use super::lending::Lending;
 use super::objects::Objects;
 use super::parked::Parked;
 use super::pipeline_class::PipelineClass;
@@ -78,6 +79,8 @@ pub struct Device {
     pub has_libraries: bool,
     /// What the program has made of which pipelines are made.
     pub objects: ObjectsOfDevice,
+    /// The layouts of these that workers use.
+    pub lending: Lending,
     /// The program's pipeline caches, and what is known of them and kept beside them.
     pub caches: CachesOfDevice,
     /// Keys that the driver is known to answer with an error; they are counted at the first look-up.
@@ -182,6 +185,10 @@ impl Device {
             counters: Counters::default(),
         };
         let stats = Arc::new(stats);
+        let api_version = instance.application.api_version.min(properties.api_version);
+        let layouts_may_go =
+            api_version >= vk::API_VERSION_1_3 || decided.configuration.enables(ash::khr::maintenance4::NAME);
+        let lending = Lending::new(layouts_may_go && !decided.calls_back);
         let background = Arc::new(Listeners::default());
         let commands = CacheCommands::new(handle, &table, properties, decided.cache_control);
         Device {
@@ -192,6 +199,7 @@ impl Device {
             has_libraries: decided.configuration.enables(ash::khr::pipeline_library::NAME),
             physical,
             objects: ObjectsOfDevice::default(),
+            lending,
             caches: CachesOfDevice::new(commands, incremental),
             failures: OnceLock::new(),
             width: Width::new(instance.config.served_width.or(policy.served_width)),

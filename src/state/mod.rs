@@ -8,6 +8,7 @@
 //! - [`parked`] pipelines that were finished before the program asks for them; [`plan`] which ones, in which order
 //! - [`objects`] live objects by handle; [`described`] modules, layouts, render passes and samplers, described when
 //!   they were created
+//! - [`lending`] the program's layouts in the hands of workers
 //! - [`caches`] the pipeline caches of a device; [`program_cache`] the one that a call passes
 //! - [`cache_state`] what is known of each pipeline cache of the program; [`cache_answer`] what was made beside one
 //! - [`pending`] what was made beside them, or beside VK_NULL_HANDLE; [`blob_digests`] tells which of it is equal
@@ -46,6 +47,7 @@ pub mod frames;
 mod identifiers;
 pub mod instance;
 mod known_objects;
+pub mod lending;
 pub mod live_devices;
 pub mod objects;
 pub mod parked;

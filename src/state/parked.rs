@@ -13,6 +13,7 @@ use ash::vk;
 use rustc_hash::FxBuildHasher;
 
 use super::background_work::Listeners;
+use super::described::{ImmutableSamplers, LiveSampler};
 use super::plan::{Plan, PlanState};
 use super::stored::Source;
 use crate::stats::Counters;
@@ -134,9 +135,28 @@ pub enum For {
     CallsWithoutCache,
 }
 
+/// Which requests may get a pipeline.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// The calls.
+    pub whom: For,
+    /// The immutable samplers of the layout that the pipeline was made with. Only requests with a layout of the same
+    /// objects may get the pipeline (contract 3.9).
+    pub samplers: Option<Arc<[LiveSampler]>>,
+}
+
+/// What a request asks for, beside the key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// The call has a cache.
+    pub has_cache: bool,
+    /// The immutable samplers of its layout, where any are lent on the device.
+    pub samplers: Option<ImmutableSamplers>,
+}
+
 #[derive(Debug)]
 struct Entry {
-    whom: For,
+    terms: Terms,
     progress: Mutex<Progress>,
     changed: Condvar,
 }
@@ -333,12 +353,12 @@ impl Parked {
 
     /// A worker begins to make this pipeline, which usually takes so long. None: it waits already, there is no room, or
     /// nothing is added any more.
-    pub fn begin(&self, key: &Key, whom: For, usual: Duration) -> Option<Making<'_>> {
+    pub fn begin(&self, key: &Key, terms: Terms, usual: Duration) -> Option<Making<'_>> {
         if !self.has_room() {
             return None;
         }
         let progress = Mutex::new(Progress::Making { since: Instant::now(), usual });
-        let entry = Arc::new(Entry { whom, progress, changed: Condvar::new() });
+        let entry = Arc::new(Entry { terms, progress, changed: Condvar::new() });
         let waiting = self.waiting.get_or_init(Default::default).pin();
         if waiting.try_insert(*key, entry.clone()).is_err() {
             return None;
@@ -349,14 +369,17 @@ impl Parked {
 
     /// Takes the pipeline out, and waits for it if a worker is making it and that is likely to end sooner than making
     /// it again. Otherwise what counts the reason that there is none for such a call.
-    pub fn take(&self, key: &Key, has_cache: bool) -> Result<Finished, Option<Count>> {
+    pub fn take(&self, key: &Key, wanted: &Wanted) -> Result<Finished, Option<Count>> {
         let met = self.meet(key);
-        let entry = if self.is_empty() { None } else { self.remove(key, has_cache) };
-        let is_in_the_making = entry.is_some();
-        entry.and_then(|entry| self.wait(&entry)).ok_or_else(|| {
-            let met = if is_in_the_making { met.map(|_| PlanState::NotMade) } else { met };
-            met.map(|met| self.why_unready(met, self.outlook() == Outlook::PlanExpected))
-        })
+        let why = |met| self.why_unready(met, self.outlook() == Outlook::PlanExpected);
+        if self.is_empty() {
+            return Err(met.map(why));
+        }
+        match self.remove(key, wanted) {
+            Removed::This(entry) => self.wait(&entry).ok_or_else(|| met.map(|_| why(PlanState::NotMade))),
+            Removed::Nothing => Err(met.map(why)),
+            Removed::ForOthers(unfit) => Err(met.map(|_| unfit)),
+        }
     }
 
     /// Waits for what a worker makes.
@@ -418,12 +441,16 @@ impl Parked {
     }
 
     /// Takes an entry out of the map: only one thread gets it.
-    fn remove(&self, key: &Key, has_cache: bool) -> Option<Arc<Entry>> {
-        let is_for_call = |_: &Key, entry: &Arc<Entry>| !has_cache || entry.whom == For::AnyCall;
-        let waiting = self.waiting.get()?.pin();
-        let entry = waiting.remove_if(key, is_for_call).ok().flatten().map(|(_, entry)| entry.clone())?;
-        self.count.fetch_sub(1, Ordering::Relaxed);
-        Some(entry)
+    fn remove(&self, key: &Key, wanted: &Wanted) -> Removed {
+        let Some(waiting) = self.waiting.get().map(papaya::HashMap::pin) else { return Removed::Nothing };
+        match waiting.remove_if(key, |_, entry| entry.terms.unfit(wanted).is_none()) {
+            Ok(Some((_, entry))) => {
+                self.count.fetch_sub(1, Ordering::Relaxed);
+                Removed::This(entry.clone())
+            }
+            Ok(None) => Removed::Nothing,
+            Err((_, entry)) => entry.terms.unfit(wanted).map_or(Removed::Nothing, Removed::ForOthers),
+        }
     }
 
     /// Takes this entry out of the map: another thread may have done that, and another worker may have put in one of
@@ -444,6 +471,28 @@ impl Parked {
             }
             Progress::Making { .. } | Progress::Over => None,
         }
+    }
+}
+
+/// What a request has taken out of the map.
+enum Removed {
+    /// The entry, which is the request's now.
+    This(Arc<Entry>),
+    /// There is none.
+    Nothing,
+    /// The entry stays, because it is not for this request. What counts that.
+    ForOthers(Count),
+}
+
+impl Terms {
+    /// Why a request must not have the pipeline, as what counts it.
+    fn unfit(&self, wanted: &Wanted) -> Option<Count> {
+        if wanted.has_cache && self.whom == For::CallsWithoutCache {
+            // What the cache is owed.
+            return Some(Count::NotKept);
+        }
+        let objects = wanted.samplers.as_ref().and_then(|samplers| samplers.objects.as_ref());
+        (self.samplers.is_some() && self.samplers.as_ref() != objects).then_some(Count::OtherSamplers)
     }
 }
 
@@ -510,8 +559,20 @@ mod tests {
         Finished { pipeline, cost: Duration::ZERO, origin, made_with: vk::PipelineCache::null() }
     }
 
+    fn wanted(has_cache: bool) -> Wanted {
+        Wanted { has_cache, samplers: None }
+    }
+
+    fn terms(whom: For) -> Terms {
+        Terms { whom, samplers: None }
+    }
+
+    fn begin<'a>(parked: &'a Parked, key: &Key, usual: Duration) -> Option<Making<'a>> {
+        parked.begin(key, terms(For::AnyCall), usual)
+    }
+
     fn park(parked: &Parked, key: u8) -> Option<Finished> {
-        parked.begin(&[key; 32], For::AnyCall, USUAL).unwrap().finish(finished(key.into()))
+        begin(parked, &[key; 32], USUAL).unwrap().finish(finished(key.into()))
     }
 
     #[test]
@@ -519,7 +580,7 @@ mod tests {
         let listeners = Arc::default();
         let before = watched::held();
         let parked = Parked::new(listeners);
-        assert!(parked.take(&[1; 32], false).ok().is_none() && parked.give_up().is_empty());
+        assert!(parked.take(&[1; 32], &wanted(false)).ok().is_none() && parked.give_up().is_empty());
         assert!(parked.close().is_empty());
         assert_eq!(watched::held(), before);
     }
@@ -527,12 +588,13 @@ mod tests {
     #[test]
     fn a_pipeline_is_handed_over_once() {
         let parked = Parked::default();
-        assert!(parked.is_empty() && parked.take(&[1; 32], false).ok().is_none());
+        assert!(parked.is_empty() && parked.take(&[1; 32], &wanted(false)).ok().is_none());
         assert_eq!(park(&parked, 1), None);
-        assert!(parked.begin(&[1; 32], For::AnyCall, USUAL).is_none(), "it waits already");
+        assert!(begin(&parked, &[1; 32], USUAL).is_none(), "it waits already");
         assert_eq!((parked.count(), parked.bytes()), (1, 10));
         let all: Vec<_> = thread::scope(|scope| {
-            let threads: Vec<_> = (0..4).map(|_| scope.spawn(|| parked.take(&[1; 32], false).ok())).collect();
+            let threads: Vec<_> =
+                (0..4).map(|_| scope.spawn(|| parked.take(&[1; 32], &wanted(false)).ok())).collect();
             threads.into_iter().filter_map(|thread| thread.join().unwrap()).collect()
         });
         assert_eq!(all.iter().map(|one| one.pipeline.as_raw()).collect::<Vec<_>>(), [1]);
@@ -543,8 +605,8 @@ mod tests {
     fn a_request_waits_for_what_is_being_made() {
         let parked = Parked::default();
         thread::scope(|scope| {
-            let making = parked.begin(&[1; 32], For::AnyCall, USUAL).unwrap();
-            let waits = scope.spawn(|| parked.take(&[1; 32], false).ok());
+            let making = begin(&parked, &[1; 32], USUAL).unwrap();
+            let waits = scope.spawn(|| parked.take(&[1; 32], &wanted(false)).ok());
             while !parked.is_empty() {
                 thread::yield_now();
             }
@@ -558,22 +620,22 @@ mod tests {
     fn a_request_does_not_wait_for_what_fails_or_is_late() {
         let parked = Parked::default();
         thread::scope(|scope| {
-            let making = parked.begin(&[1; 32], For::AnyCall, USUAL).unwrap();
-            let waits = scope.spawn(|| parked.take(&[1; 32], false).ok());
+            let making = begin(&parked, &[1; 32], USUAL).unwrap();
+            let waits = scope.spawn(|| parked.take(&[1; 32], &wanted(false)).ok());
             while !parked.is_empty() {
                 thread::yield_now();
             }
             drop(making);
             assert_eq!(waits.join().unwrap(), None);
         });
-        let late = parked.begin(&[2; 32], For::AnyCall, Duration::ZERO).unwrap();
-        assert_eq!(parked.take(&[2; 32], false).ok(), None);
+        let late = begin(&parked, &[2; 32], Duration::ZERO).unwrap();
+        assert_eq!(parked.take(&[2; 32], &wanted(false)).ok(), None);
         // Meanwhile another worker makes it again, and keeps its entry.
-        let again = parked.begin(&[2; 32], For::AnyCall, USUAL).unwrap();
+        let again = begin(&parked, &[2; 32], USUAL).unwrap();
         let back = late.finish(finished(2));
         assert_eq!(back.map(|one| one.pipeline.as_raw()), Some(2), "nobody waits for it any more");
         assert_eq!(again.finish(finished(3)), None);
-        assert_eq!(parked.take(&[2; 32], false).ok().map(|one| one.pipeline.as_raw()), Some(3));
+        assert_eq!(parked.take(&[2; 32], &wanted(false)).ok().map(|one| one.pipeline.as_raw()), Some(3));
         assert!(parked.is_empty());
     }
 
@@ -586,23 +648,20 @@ mod tests {
             key
         };
         for number in 0..MOST {
-            assert_eq!(
-                parked.begin(&key(number), For::AnyCall, USUAL).unwrap().finish(finished(number as u64)),
-                None
-            );
+            assert_eq!(begin(&parked, &key(number), USUAL).unwrap().finish(finished(number as u64)), None);
         }
-        assert!(parked.begin(&key(MOST), For::AnyCall, USUAL).is_none());
-        let taken = parked.take(&key(0), false).ok().unwrap();
-        let making = parked.begin(&key(1000), For::AnyCall, USUAL);
+        assert!(begin(&parked, &key(MOST), USUAL).is_none());
+        let taken = parked.take(&key(0), &wanted(false)).ok().unwrap();
+        let making = begin(&parked, &key(1000), USUAL);
         assert!(making.is_none(), "it waits already");
-        let making = parked.begin(&key(0), For::AnyCall, USUAL).unwrap();
+        let making = begin(&parked, &key(0), USUAL).unwrap();
         assert_eq!(parked.give_up().len(), MOST - 1, "but for the one in the making");
         assert_eq!(making.finish(taken), None);
-        let making = parked.begin(&key(1), For::AnyCall, USUAL).unwrap();
+        let making = begin(&parked, &key(1), USUAL).unwrap();
         assert_eq!(parked.close().len(), 1);
         assert_eq!(making.finish(finished(1)).map(|one| one.pipeline.as_raw()), Some(1));
-        assert!(parked.begin(&key(2), For::AnyCall, USUAL).is_none(), "closed");
-        assert!(parked.take(&key(0), false).is_err(), "taken");
+        assert!(begin(&parked, &key(2), USUAL).is_none(), "closed");
+        assert!(parked.take(&key(0), &wanted(false)).is_err(), "taken");
         assert_eq!(parked.bytes(), 0);
     }
 
@@ -646,7 +705,8 @@ mod tests {
     fn why_nothing_was_ready_is_counted_once_a_request() {
         let reasons = |parked: &Parked, requests: &[u8]| {
             let counters = Counters::default();
-            let unready = requests.iter().filter_map(|key| parked.take(&[*key; 32], false).err().flatten());
+            let unready =
+                requests.iter().filter_map(|key| parked.take(&[*key; 32], &wanted(false)).err().flatten());
             unready.for_each(|why| counters.count(why));
             counters.values().into_iter().collect::<Vec<_>>()
         };
@@ -671,7 +731,7 @@ mod tests {
         assert_eq!(park(&parked, 5), None);
         parked.plan().unwrap().pass_over(&[7; 32]);
         assert_eq!(reasons(&parked, &[4, 7]), [is("not_kept", 1)], "one was ready");
-        let late = parked.begin(&[6; 32], For::AnyCall, Duration::ZERO).unwrap();
+        let late = begin(&parked, &[6; 32], Duration::ZERO).unwrap();
         assert_eq!(reasons(&parked, &[6]), [is("asked_first", 1)]);
         drop(late);
         assert_eq!(parked.give_up().len(), 1);
@@ -691,13 +751,13 @@ mod tests {
     fn compiled_ones_take_room_too() {
         let parked = Parked::default();
         let mut made = 0;
-        while let Some(making) = parked.begin(&[made; 32], For::AnyCall, USUAL) {
+        while let Some(making) = begin(&parked, &[made; 32], USUAL) {
             let compiled = Finished { origin: MadeOf::Compile, ..finished(made.into()) };
             assert_eq!(making.finish(compiled), None);
             made += 1;
         }
         assert_eq!(u64::from(made), MOST_BYTES / COMPILED_BYTES);
-        assert!(parked.take(&[0; 32], false).ok().is_some() && parked.has_room());
+        assert!(parked.take(&[0; 32], &wanted(false)).ok().is_some() && parked.has_room());
     }
 
     #[test]
@@ -705,7 +765,7 @@ mod tests {
         let parked = Parked::default();
         let park = |key: u8, kept: Option<u64>| {
             let found = Finished { origin: MadeOf::Found { kept }, ..finished(key.into()) };
-            let making = parked.begin(&[key; 32], For::AnyCall, USUAL).unwrap();
+            let making = begin(&parked, &[key; 32], USUAL).unwrap();
             assert_eq!(making.finish(found), None);
         };
         park(1, None);
@@ -714,7 +774,7 @@ mod tests {
         assert!(parked.has_room());
         park(3, Some(1));
         assert!(!parked.has_room());
-        assert!(parked.take(&[2; 32], false).ok().is_some() && parked.has_room());
+        assert!(parked.take(&[2; 32], &wanted(false)).ok().is_some() && parked.has_room());
     }
 
     /// Counts how often it is told that there is room.
@@ -747,9 +807,9 @@ mod tests {
         // Few that are large take all of the room.
         let large =
             Finished { origin: MadeOf::Artifact { bytes: MOST_BYTES, source: Source::Own }, ..finished(5) };
-        assert_eq!(parked.begin(&[5; 32], For::AnyCall, USUAL).unwrap().finish(large), None);
+        assert_eq!(begin(&parked, &[5; 32], USUAL).unwrap().finish(large), None);
         assert_eq!(refills(2), 1);
-        assert!(parked.take(&[5; 32], false).ok().is_some());
+        assert!(parked.take(&[5; 32], &wanted(false)).ok().is_some());
         assert_eq!(refills(3), 2);
     }
 

@@ -163,6 +163,23 @@ impl Plan {
         self.leave_out(key, PASSED_OVER | NEVER);
     }
 
+    /// Nothing is made of this key, which [`Plan::next`] has returned, until [`Plan::come_again`].
+    pub fn put_off(&self, key: &Key) {
+        self.leave_out(key, 0);
+    }
+
+    /// These keys, which were put off, may be made now. The work goes on with the first of them.
+    pub fn come_again<'a>(&self, keys: impl Iterator<Item = &'a Key>) {
+        let is_over = self.is_over.lock();
+        let positions = keys.filter_map(|key| self.positions.get(key)).map(|at| *at as usize);
+        let mut first = usize::MAX;
+        for position in positions.filter(|_| !*is_over) {
+            self.states[position].fetch_and(!RETURNED, Ordering::Relaxed);
+            first = first.min(position);
+        }
+        self.next.fetch_min(first, Ordering::Relaxed);
+    }
+
     fn leave_out(&self, key: &Key, why: u8) {
         if let Some(&position) = self.positions.get(key) {
             self.states[position as usize].fetch_or(why, Ordering::Relaxed);
@@ -294,6 +311,25 @@ mod tests {
             all.sort_unstable();
             assert_eq!(all, (0..9).collect::<Vec<_>>(), "each once, {first}");
         }
+    }
+
+    #[test]
+    fn what_was_put_off_comes_again_before_what_follows() {
+        let plan = plan();
+        for expected in 0..4 {
+            assert_eq!(plan.next().map(|key| key[0]), Some(expected));
+        }
+        [2, 1].iter().for_each(|key| plan.put_off(&[*key; 32]));
+        assert_eq!(plan.next().map(|key| key[0]), Some(4), "not before it may be made");
+        plan.come_again([[2; 32], [1; 32], [77; 32]].iter());
+        plan.note_request(&[6; 32]);
+        assert_eq!(rest(&plan), [7, 8, 9, 1, 2, 5], "behind the latest request, as always");
+        plan.come_again([[1; 32]].iter());
+        assert!(plan.is_due());
+        assert_eq!(rest(&plan), [1]);
+        plan.stop();
+        plan.come_again([[1; 32]].iter());
+        assert!(rest(&plan).is_empty(), "nothing more is made");
     }
 
     #[test]

@@ -102,9 +102,11 @@ counters! {
     NoProcessorFree => "no_processor_free", Miss, Count, "no processor free", "asked for while no processor was free";
     /// Pipelines as in [`Count::NotPlanned`], but neither the stash nor the driver had what a worker makes them from.
     NotKept => "not_kept", Miss, Count, "not kept", "not kept yet";
-    /// Pipelines as in [`Count::NotPlanned`], but workers never make pipelines of that kind: their layouts have
-    /// immutable samplers, or they are derivatives.
+    /// Pipelines as in [`Count::NotPlanned`], but workers never make pipelines of that kind: they are derivatives, or
+    /// their layouts have immutable samplers that workers cannot use.
     NeverAhead => "never_ahead", Miss, Count, "never ahead", "of a kind that is never made ahead";
+    /// Pipelines as in [`Count::NotPlanned`], but one was made with a layout that has other sampler objects.
+    OtherSamplers => "other_samplers", Miss, Count, "other samplers", "made for other sampler objects";
     /// Pipelines as in [`Count::NotPlanned`], but when memory was scarce the finished pipelines were destroyed, and no
     /// more were made.
     ReleasedBefore => "released_before", Miss, Count, "given up", "given up, because memory was scarce";

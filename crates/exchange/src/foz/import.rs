@@ -265,7 +265,7 @@ impl Intake<'_> {
     ) -> Result<(), Problem> {
         // SAFETY: the create info of a document that lives during this call.
         let layout =
-            unsafe { describe::set_layout(&object.info, |sampler| found(&self.known.samplers, sampler)) }?;
+            unsafe { describe::set_layout(&object.info, |_, sampler| found(&self.known.samplers, sampler)) }?;
         self.known.set_layouts.insert(object.hash, layout);
         Ok(())
     }

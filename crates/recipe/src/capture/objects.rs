@@ -79,13 +79,14 @@ pub unsafe fn sampler(
     })
 }
 
-/// Describes a descriptor set layout; `sampler` knows the live samplers.
+/// Describes a descriptor set layout; `sampler` knows the live samplers, and is asked for each immutable one with the
+/// number of its binding.
 ///
 /// # Safety
 /// `info` is a valid create info.
 pub unsafe fn set_layout(
     info: &vk::DescriptorSetLayoutCreateInfo<'_>,
-    sampler: impl Fn(vk::Sampler) -> Result<Sampler, Refusal>,
+    mut sampler: impl FnMut(u32, vk::Sampler) -> Result<Sampler, Refusal>,
 ) -> Result<SetLayout, Refusal> {
     let mut flags: &[vk::DescriptorBindingFlags] = &[];
     let mut mutable: &[vk::MutableDescriptorTypeListEXT<'_>] = &[];
@@ -137,7 +138,10 @@ pub unsafe fn set_layout(
             count: binding.descriptor_count,
             stages: binding.stage_flags.as_raw(),
             flags: flags.get(index).map_or(0, |flags| flags.as_raw()),
-            immutable_samplers: immutable.iter().map(|&s| sampler(s)).collect::<Result<_, _>>()?,
+            immutable_samplers: immutable
+                .iter()
+                .map(|&s| sampler(binding.binding, s))
+                .collect::<Result<_, _>>()?,
             mutable_types,
         });
     }
@@ -151,7 +155,7 @@ pub unsafe fn set_layout(
 /// `info` is a valid create info.
 pub unsafe fn pipeline_layout(
     info: &vk::PipelineLayoutCreateInfo<'_>,
-    set_layout: impl Fn(vk::DescriptorSetLayout) -> Result<SetLayout, Refusal>,
+    mut set_layout: impl FnMut(vk::DescriptorSetLayout) -> Result<SetLayout, Refusal>,
 ) -> Result<PipelineLayout, Refusal> {
     // SAFETY: the chain and both arrays of a valid create info.
     let (sets, ranges) = unsafe {

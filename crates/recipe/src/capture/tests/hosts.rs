@@ -152,7 +152,7 @@ pub fn set_layout(chain: *const c_void, kind: vk::DescriptorType) -> Result<Vec<
     let bindings = [binding(0), binding(1)];
     let info = vk::DescriptorSetLayoutCreateInfo { p_next: chain, ..Default::default() }.bindings(&bindings);
     // SAFETY: `info` and its bindings are on this stack, and the test passes a chain that is valid until it ends.
-    unsafe { objects::set_layout(&info, |_| Err(UNKNOWN)) }.map(|layout| layout.bytes())
+    unsafe { objects::set_layout(&info, |_, _| Err(UNKNOWN)) }.map(|layout| layout.bytes())
 }
 
 /// A VkRenderPassCreateInfo with two subpasses, each with an input attachment, and two dependencies.

@@ -24,7 +24,7 @@ fn set_layouts_read_samplers_only_where_there_are_some() {
         binding(0, vk::DescriptorType::COMBINED_IMAGE_SAMPLER, 0),
     ];
     let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
-    let unknown = |_| Err(Refusal::plain(BypassReason::UnknownObject));
+    let unknown = |_, _| Err(Refusal::plain(BypassReason::UnknownObject));
     // SAFETY: valid where it may be read.
     let layout = unsafe { objects::set_layout(&info, unknown) }.unwrap();
     let numbers: Vec<_> = layout.bindings.iter().map(|binding| binding.binding).collect();
@@ -38,7 +38,7 @@ fn set_layouts_read_samplers_only_where_there_are_some() {
     // SAFETY: `info` borrows its bindings, and `linear` has no chain.
     let described = unsafe {
         let linear = vk::SamplerCreateInfo::default().mag_filter(vk::Filter::LINEAR);
-        objects::set_layout(&info, |_| {
+        objects::set_layout(&info, |_, _| {
             objects::sampler(&linear, |_| Err(Refusal::plain(BypassReason::UnknownObject)))
         })
     };
@@ -91,7 +91,7 @@ fn every_part_of_a_binding_separates() {
             .flags(vk::DescriptorSetLayoutCreateFlags::from_raw(flags));
         // SAFETY: `info` borrows `bindings`, which live until the call returns.
         let layout = unsafe {
-            objects::set_layout(&info, |sampler| {
+            objects::set_layout(&info, |_, sampler| {
                 let key = named(sampler)?;
                 let info = vk::SamplerCreateInfo::default().max_lod(f32::from(key[0]));
                 objects::sampler(&info, converted)

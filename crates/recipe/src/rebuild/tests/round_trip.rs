@@ -236,7 +236,7 @@ impl Described for SetLayout {
             made.push(sampler.clone());
             Some(handle(made.len() as u64))
         })?;
-        let sampler = |sampler: vk::Sampler| Ok(made[sampler.as_raw() as usize - 1].clone());
+        let sampler = |_, sampler: vk::Sampler| Ok(made[sampler.as_raw() as usize - 1].clone());
         // SAFETY: a rebuilt set layout's chain and arrays are in its arena, and are as long as their counts.
         Ok(encoded(&unsafe { capture::objects::set_layout(rebuilt.info(), sampler) }.unwrap()))
     }
