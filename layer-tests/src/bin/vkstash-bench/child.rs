@@ -185,6 +185,14 @@ impl Runner {
         Ok(serde_json::from_slice(&ended.output)?)
     }
 
+    /// Runs `vkstash prewarm --all` in the environment of a user. Its seconds.
+    pub(crate) fn prewarm(&self, environment: &Environment<'_>) -> Result<f64, Failure> {
+        let mut command = Command::new(self.client.with_file_name("vkstash"));
+        environment.apply(&mut command, &self.home, &self.path("reports"));
+        command.env("VKSTASH_LIBRARY", self.library.as_deref().ok_or(NO_LAYER)?);
+        prewarm(command)
+    }
+
     /// Runs this program as a step of its parent, which prints JSON.
     pub(crate) fn step<T: DeserializeOwned>(
         &self,
@@ -226,6 +234,18 @@ impl Runner {
         }
         Ok(Ended { output, runs, wall, cpu })
     }
+}
+
+/// Runs `vkstash prewarm --all` by this command of the tool. Its seconds.
+pub(crate) fn prewarm(mut command: Command) -> Result<f64, Failure> {
+    let started = Instant::now();
+    let output = command.args(["prewarm", "--all"]).stdin(Stdio::null()).output()?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    if !output.status.success() {
+        let why = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("vkstash prewarm ends with {}: {said}{why}", output.status).into());
+    }
+    Ok(started.elapsed().as_secs_f64())
 }
 
 /// Whether `vkstash prewarm` works on this stash: the layer has started it at the end of a program.

@@ -48,6 +48,8 @@ const REMOVED: [&str; 29] = [
 pub(crate) struct Environment<'a> {
     /// The driver.
     pub(crate) driver: Driver,
+    /// The manifest of another version of the driver.
+    pub(crate) manifest: Option<&'a Path>,
     /// Folder of the driver's disk cache; None: switched off.
     pub(crate) disk: Option<&'a Path>,
     /// Folder of the stash; None: no layer.
@@ -71,6 +73,7 @@ impl<'a> Environment<'a> {
     pub(crate) fn bare(driver: Driver) -> Self {
         Self {
             driver,
+            manifest: None,
             disk: None,
             stash: None,
             base: None,
@@ -84,6 +87,11 @@ impl<'a> Environment<'a> {
     /// This environment with the layer, whose stash is in `folder`.
     pub(crate) fn with_stash(self, folder: &'a Path) -> Self {
         Self { stash: Some(folder), ..self }
+    }
+
+    /// This environment with the driver that this manifest names.
+    pub(crate) fn with_manifest(self, manifest: &'a Path) -> Self {
+        Self { manifest: Some(manifest), ..self }
     }
 
     /// This environment with background work.
@@ -143,6 +151,9 @@ impl<'a> Environment<'a> {
                 name_manifest(command, &home.test_driver);
                 command.env("VKSTASH_TEST_ICD", self.script().to_string());
             }
+        }
+        if let Some(manifest) = self.manifest {
+            name_manifest(command, manifest);
         }
         match self.disk {
             Some(folder) => {

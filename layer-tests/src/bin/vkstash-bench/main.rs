@@ -39,6 +39,7 @@ mod small;
 mod states;
 mod stress;
 mod table;
+mod update;
 mod usual;
 mod widths;
 
@@ -99,14 +100,23 @@ fn run_children(options: &Options) -> Result<(), Failure> {
     let common = &options.common;
     let rounds = |usual: usize| common.rounds.unwrap_or(usual);
     let runner = Runner::new(common)?;
-    if let Command::Programs(programs) = &options.command {
-        let rows = programs::run(&runner, programs, rounds(3))?;
+    let of_programs = match &options.command {
+        Command::Programs(programs) => {
+            let driver = programs.driver.map_or_else(|| "Radv".to_owned(), |driver| format!("{driver:?}"));
+            let rows = programs::run(&runner, programs, rounds(3))?;
+            Some(("Real programs over the driver's warm cache", driver, rows))
+        }
+        Command::Update(update) if update.programs => {
+            let rows = update::run_programs(&runner, update)?;
+            Some(("Real programs after an update of the driver", "Radv".to_owned(), rows))
+        }
+        _ => None,
+    };
+    if let Some((title, driver, rows)) = of_programs {
         let here = machine::Machine::here();
-        let title = "Real programs over the driver's warm cache".to_owned();
-        let driver = programs.driver.map_or_else(|| "Radv".to_owned(), |driver| format!("{driver:?}"));
         return write(common, || Data {
-            topic: title.clone(),
-            what: title,
+            topic: title.to_owned(),
+            what: title.to_owned(),
             command: here.command.clone(),
             machine: here.words(&driver),
             rows,
@@ -121,6 +131,7 @@ fn run_children(options: &Options) -> Result<(), Failure> {
         Command::Figures(figures) => figures::run(&runner, figures, common.rounds)?,
         Command::Nvidia(nvidia) => nvidia::run(&runner, nvidia, rounds(3))?,
         Command::Usual(usual) => usual::run(&runner, usual, rounds(5))?,
+        Command::Update(update) => update::run(&runner, update, rounds(9))?,
         Command::Parked(on) => parked::run(&runner, on, rounds(5))?,
         Command::Busy(on) => busy::run(&runner, on, rounds(30))?,
         Command::Loaded(on) => loaded::run(&runner, on, rounds(10))?,

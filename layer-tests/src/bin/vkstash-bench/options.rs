@@ -42,6 +42,10 @@ pub(crate) enum Command {
     /// Real programs (scripts/programs.sh) at default settings over the driver's warm cache, with and without the
     /// layer, and after the loss of that cache.
     Programs(Programs),
+    /// An update of the driver, from an older version to the present one: the runs before it, and the first one after
+    /// it without the layer, with it and nothing done, and with it after `vkstash prewarm`, at default settings, in
+    /// turn.
+    Update(Update),
     /// Shader objects that are served, against a program that keeps the driver's binaries itself.
     Objects(OnDriver),
     /// Pipelines that background work finishes before the program asks for them.
@@ -141,6 +145,23 @@ pub(crate) struct Programs {
     /// Runs of each user with the layer, beside as many without it.
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub(crate) runs: usize,
+}
+
+#[derive(Args)]
+pub(crate) struct Update {
+    /// The manifest of an older version of RADV (scripts/driver-update.sh unpacks one).
+    #[arg(long, value_name = "FILE")]
+    pub(crate) older: PathBuf,
+    /// The caches that the program passes.
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "HABIT")]
+    #[arg(default_values_t = [ProgramHabit::None])]
+    pub(crate) habits: Vec<ProgramHabit>,
+    /// Real programs (scripts/programs.sh), once each, in place of the client.
+    #[arg(long)]
+    pub(crate) programs: bool,
+    /// Only programs whose title contains one of these.
+    #[arg(long, value_name = "TITLE", requires = "programs")]
+    pub(crate) only: Vec<String>,
 }
 
 /// What a program passes as pipelineCache.

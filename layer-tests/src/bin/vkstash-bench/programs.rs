@@ -123,14 +123,15 @@ pub(crate) fn run(runner: &Runner, options: &Programs, rounds: usize) -> Result<
 }
 
 /// The environments of one user with and without the layer: the program's home stays from run to run.
-struct User {
+pub(crate) struct User {
     folder: PathBuf,
-    env: Env,
+    /// The environment of its next run.
+    pub(crate) env: Env,
     runs: usize,
 }
 
 impl User {
-    fn new(runner: &Runner, driver: &env::Driver, has_layer: bool) -> Result<User, Failure> {
+    pub(crate) fn new(runner: &Runner, driver: &env::Driver, has_layer: bool) -> Result<User, Failure> {
         let folder = runner.folder("user")?;
         let tests_set = ["OPEN_MS", "END_MS", "BACKGROUND_WORKERS", "ASK_FIRST", "TEST_UNHURRIED"];
         let plain = Env::new(driver.clone(), &folder).driver_cache();
@@ -141,7 +142,7 @@ impl User {
     }
 
     /// One run. Once more if it fails: taichi crashes now and then on a busy machine, also without the layer.
-    fn run(&mut self, program: Program, disk: &Path) -> Result<Ran, Failure> {
+    pub(crate) fn run(&mut self, program: Program, disk: &Path) -> Result<Ran, Failure> {
         let mut ran = self.run_once(program, disk);
         if is_failed(program, &ran) {
             ran = self.run_once(program, disk);
@@ -217,11 +218,7 @@ fn one_user(
             let names = ["served", "parked", "offered", "driver_had", "compiled", "compiled_unrecorded"];
             measured.requests.push(names.iter().map(|name| left.reports.sum(name)).sum::<u64>() as f64);
             measured.ready.push(left.reports.sum("parked") as f64);
-            let why = |name: &'static str| (left.reports.sum(name), name);
-            let mut reasons: Vec<_> = UNREADY.into_iter().map(why).filter(|&(count, _)| count > 0).collect();
-            reasons.sort_unstable_by_key(|&(count, _)| std::cmp::Reverse(count));
-            let words: Vec<_> = reasons.iter().map(|(count, name)| format!(", {count} {name}")).collect();
-            measured.reasons = words.concat();
+            measured.reasons = reasons(&left);
             if !measured.reasons.is_empty() {
                 measured.reasons.insert_str(0, "; of the last run");
             }
@@ -242,6 +239,15 @@ fn one_user(
         fs::remove_dir_all(folder)?;
     }
     Ok(())
+}
+
+/// Why pipelines were not ready, the most frequent reason first.
+pub(crate) fn reasons(ran: &Ran) -> String {
+    let why = |name: &'static str| (ran.reports.sum(name), name);
+    let mut reasons: Vec<_> = UNREADY.into_iter().map(why).filter(|&(count, _)| count > 0).collect();
+    reasons.sort_unstable_by_key(|&(count, _)| std::cmp::Reverse(count));
+    let words: Vec<_> = reasons.iter().map(|(count, name)| format!(", {count} {name}")).collect();
+    words.concat()
 }
 
 /// Runs both, with and without the layer. The order alternates between rounds, because the machine changes with time.
