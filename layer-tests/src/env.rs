@@ -316,7 +316,13 @@ impl Env {
                 let library = paths::test_driver_library().expect("looked for just before");
                 let manifest = self.folder.join("driver/test_icd.json");
                 let api = json!({ "library_path": library, "api_version": "1.4.305" });
-                write_json(&manifest, &json!({ "file_format_version": "1.0.0", "ICD": api }));
+                // The loader does not read the script; the tool takes another one for another driver.
+                let script = match &self.driver {
+                    Driver::Test(script) => script,
+                    _ => &Value::Null,
+                };
+                let text = json!({ "file_format_version": "1.0.0", "ICD": api, "script": script });
+                write_json(&manifest, &text);
                 manifest
             }
         };

@@ -19,6 +19,7 @@ mod damage;
 mod death;
 mod devices_in_turn;
 mod driver_cache;
+mod driver_updates;
 mod elevated;
 mod engines;
 mod example;

@@ -11,12 +11,8 @@ use vkstash_store::base::sync::{Mutex, MutexGuard};
 use vkstash_store::base::thread::{self, Stack};
 use vkstash_store::forks::PerProcess;
 use vkstash_store::format::device::DeviceHeader;
-use vkstash_store::format::record::Kind;
-use vkstash_store::stash::inspect::{PartInfo, parts_of};
-
-/// A part with at least this share (in tenths) of another driver version's artifacts is as good as complete: the rest
-/// is what the program does not use any more, or what could not be made.
-const NEARLY_ALL: u64 = 9;
+use vkstash_store::stash::behind::{DriverVersion, behind};
+use vkstash_store::stash::inspect::parts_of;
 
 /// Devices that a process looks at. No program has more.
 const MOST: usize = 16;
@@ -94,7 +90,9 @@ fn run() {
 
 /// True: nothing more is to be looked at in this process.
 fn look(errand: Errand) -> bool {
-    if !parts_of(&errand.root, &errand.folder).is_ok_and(|parts| is_behind(&parts, &errand.header)) {
+    let version = DriverVersion::from(&errand.header);
+    let parts = parts_of(&errand.root, &errand.folder).unwrap_or_default();
+    if behind(&parts, &version).is_none() {
         tracing::debug!("no other version of the driver has made more pipelines");
         return false;
     }
@@ -108,75 +106,4 @@ fn look(errand: Errand) -> bool {
         }
     }
     true
-}
-
-/// Whether another version of the driver has made more pipelines for this device than this one. Whatever the devices
-/// enabled: programs enable what a driver offers, so after an update theirs is another one, and what was made for the
-/// device as it was recorded is of use to it.
-fn is_behind(parts: &[PartInfo], header: &DeviceHeader) -> bool {
-    let artifacts = |part: &PartInfo| -> u64 {
-        let of = |kind: Kind| part.records.get(kind.name()).copied().unwrap_or(0);
-        of(Kind::Artifact) + of(Kind::Same)
-    };
-    // Of two versions of a driver the UUIDs differ, too, and of two builds they alone may.
-    let device = |of: &DeviceHeader| (of.vendor_id, of.device_id, of.driver_id, of.pointer_width, of.schema);
-    let version = |of: &DeviceHeader| (of.driver_version, of.pipeline_cache_uuid);
-    let most = |is_current: bool| {
-        let is_of_device = |other: &&DeviceHeader| device(other) == device(header);
-        let of_version = |part: &&PartInfo| {
-            let header_of_part = part.device.as_ref().filter(is_of_device);
-            header_of_part.is_some_and(|other| (version(other) == version(header)) == is_current)
-        };
-        parts.iter().filter(of_version).map(artifacts).max().unwrap_or(0)
-    };
-    most(true) * 10 < most(false) * NEARLY_ALL
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-
-    use super::*;
-
-    fn header(version: u32, features: u8) -> DeviceHeader {
-        DeviceHeader {
-            vendor_id: 1,
-            device_id: 2,
-            pipeline_cache_uuid: [version as u8; 16],
-            driver_id: 3,
-            driver_version: version,
-            pointer_width: 8,
-            schema: 2,
-            features_digest: [features; 32],
-        }
-    }
-
-    fn part(header: DeviceHeader, artifacts: u64, same: u64) -> PartInfo {
-        let records = BTreeMap::from([("artifact".to_owned(), artifacts), ("same".to_owned(), same)]);
-        PartInfo {
-            name: String::new(),
-            device: Some(header),
-            segments: 1,
-            sealed: 1,
-            bytes: 0,
-            records,
-            payload_bytes: BTreeMap::new(),
-            damaged: 0,
-            refused: Vec::new(),
-        }
-    }
-
-    #[test]
-    fn only_another_version_of_the_same_driver_with_more_pipelines_counts() {
-        let now = header(2, 0);
-        assert!(!is_behind(&[], &now));
-        assert!(!is_behind(&[part(header(2, 0), 100, 0)], &now));
-        assert!(is_behind(&[part(header(1, 0), 100, 0)], &now));
-        assert!(is_behind(&[part(header(1, 0), 60, 40), part(header(2, 0), 89, 0)], &now));
-        assert!(!is_behind(&[part(header(1, 0), 60, 40), part(header(2, 0), 50, 41)], &now));
-        assert!(is_behind(&[part(header(1, 1), 100, 0)], &now), "a driver that offers more");
-        assert!(!is_behind(&[part(header(1, 1), 100, 0), part(header(2, 1), 95, 0)], &now));
-        let other_device = DeviceHeader { device_id: 9, ..header(1, 0) };
-        assert!(!is_behind(&[part(other_device, 100, 0)], &now));
-    }
 }

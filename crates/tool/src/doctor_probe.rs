@@ -4,15 +4,34 @@
 
 use std::ffi::{CStr, CString, c_char};
 use std::fs::File;
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
-use std::process::ExitCode;
+use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
 
 use ash::vk;
 use serde::{Deserialize, Serialize};
 
 use crate::start;
+
+/// The hidden command of this tool that asks.
+pub(crate) const COMMAND: &str = "doctor-probe";
+
+/// A driver that has not answered by then hangs.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ProbeError {
+    #[error("it cannot be started: {0}")]
+    Start(#[from] io::Error),
+    #[error("it did not answer within {} seconds", .0.as_secs())]
+    Hangs(Duration),
+    #[error("it ended with {0} and without an answer")]
+    Ended(ExitStatus),
+}
 
 /// What the loader and the drivers answered.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -32,6 +51,10 @@ pub(crate) struct Device {
     pub(crate) name: String,
     pub(crate) driver: String,
     pub(crate) driver_id: i32,
+    pub(crate) driver_version: u32,
+    pub(crate) vendor_id: u32,
+    pub(crate) device_id: u32,
+    pub(crate) pipeline_cache_uuid: [u8; 16],
     pub(crate) version: u32,
     /// VK_EXT_shader_module_identifier.
     pub(crate) identifiers: bool,
@@ -39,6 +62,44 @@ pub(crate) struct Device {
     pub(crate) libraries: bool,
     /// VK_EXT_pipeline_creation_cache_control, or Vulkan 1.3: a cache can be asked without a compile.
     pub(crate) cache_control: bool,
+}
+
+/// Starts the process that asks, which looks for this layer, in an environment that `prepare` changes, and waits for
+/// its answer.
+pub(crate) fn ask(
+    layer: Option<&Path>,
+    patience: Duration,
+    prepare: impl FnOnce(&mut Command),
+) -> Result<Answer, ProbeError> {
+    let mut command = Command::new(start::executable()?);
+    command.arg(COMMAND).args(layer);
+    // The process creates no pipeline, and nothing is to remember that it ran.
+    command.env("VKSTASH_BACKGROUND", "disabled").env_remove("VKSTASH_REPORT").env_remove("VKSTASH_TRACE");
+    prepare(&mut command);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn()?;
+    let status = wait(&mut child, patience)?;
+    // An answer is shorter than what a pipe holds, so that the process never waited for its reader.
+    let mut text = String::new();
+    if let Some(mut output) = child.stdout.take().filter(|_| status.signal().is_none()) {
+        let _ = output.read_to_string(&mut text);
+    }
+    serde_json::from_str(&text).map_err(|_| ProbeError::Ended(status))
+}
+
+fn wait(child: &mut Child, patience: Duration) -> Result<ExitStatus, ProbeError> {
+    let began = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        if began.elapsed() > patience {
+            let _ = child.kill();
+            let _ = child.wait();
+            return Err(ProbeError::Hangs(patience));
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 pub(crate) fn main(layer: Option<&Path>) -> ExitCode {
@@ -54,11 +115,11 @@ pub(crate) fn main(layer: Option<&Path>) -> ExitCode {
 fn print(layer: Option<&Path>) -> io::Result<()> {
     let mut output = File::from(start::output_for_answers()?);
     let mut answer = Answer::default();
-    answer.failed = ask(&mut answer, layer).err();
+    answer.failed = look(&mut answer, layer).err();
     writeln!(output, "{}", serde_json::to_string(&answer)?)
 }
 
-fn ask(answer: &mut Answer, layer: Option<&Path>) -> Result<(), String> {
+fn look(answer: &mut Answer, layer: Option<&Path>) -> Result<(), String> {
     let entry = load().ok_or("libvulkan.so.1 cannot be loaded")?;
     // SAFETY: the entry's function is the loader's, which stays loaded; the call takes no other argument.
     let version = unsafe { entry.try_enumerate_instance_version() };
@@ -116,15 +177,20 @@ fn describe(instance: &ash::Instance, device: vk::PhysicalDevice) -> Device {
     let has = |name: &CStr| extensions.iter().any(|found| found.extension_name_as_c_str() == Ok(name));
     let is_at_least = |version| properties.api_version >= version;
     let mut driver = vk::PhysicalDeviceDriverProperties::default();
-    if is_at_least(vk::API_VERSION_1_2) {
+    let has_properties2 = is_at_least(vk::API_VERSION_1_1);
+    if is_at_least(vk::API_VERSION_1_2) || has_properties2 && has(ash::khr::driver_properties::NAME) {
         let mut chain = vk::PhysicalDeviceProperties2::default().push_next(&mut driver);
-        // SAFETY: the device is of this live instance and of Vulkan 1.2, whose structures the chain holds.
+        // SAFETY: the device is of this live instance and of Vulkan 1.1, and knows the structure in the chain.
         unsafe { instance.get_physical_device_properties2(device, &mut chain) };
     }
     Device {
         name: text(&properties.device_name),
         driver: [text(&driver.driver_name), text(&driver.driver_info)].join(" ").trim().to_owned(),
         driver_id: driver.driver_id.as_raw(),
+        driver_version: properties.driver_version,
+        vendor_id: properties.vendor_id,
+        device_id: properties.device_id,
+        pipeline_cache_uuid: properties.pipeline_cache_uuid,
         version: properties.api_version,
         identifiers: has(ash::ext::shader_module_identifier::NAME),
         libraries: has(ash::ext::graphics_pipeline_library::NAME),

@@ -10,6 +10,7 @@ use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 
 use crate::choice::program_of;
 use crate::cli::ListArgs;
+use crate::drivers;
 use crate::in_force;
 use crate::output;
 use crate::root;
@@ -93,6 +94,9 @@ pub(crate) fn main(args: &ListArgs) -> Result<(), ListError> {
         table.row([used, bytes.to_string(), pipelines.to_string(), runs.to_string(), name]);
     }
     let mut text = table.lines(screen::width());
+    if let Some(told) = drivers::look(&root, &found).told(now) {
+        text += &format!("{told}\n");
+    }
     let total = in_force::sum(rows.iter().map(|row| row.bytes));
     text += &format!("{}, {}\n", counted(rows.len() as u64, "application"), size(total));
     Ok(output::print(&text)?)

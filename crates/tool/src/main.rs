@@ -14,6 +14,8 @@
 //! - `pulled_bases` bases that were fetched, and `session_caches` the caches of sessions, for `gc`; `development` the
 //!   header and the file for pkg-config; `manifest` the layer's manifests; `in_force` the settings in force, and their
 //!   sources
+//! - `drivers` the drivers that are here, and what other versions of them have compiled; `loader_paths` where the
+//!   Vulkan loader searches
 //! - `driver_caches` the caches that drivers have on disk; `choice` which application a name means; `library` the
 //!   layer library that belongs to this tool; `remote` the program for object stores; `output` printing; `confirm`
 //!   asking
@@ -35,6 +37,7 @@ mod development;
 mod doctor;
 mod doctor_probe;
 mod driver_caches;
+mod drivers;
 mod elf;
 mod environment;
 mod export;
@@ -49,6 +52,7 @@ mod install;
 mod keep;
 mod library;
 mod list;
+mod loader_paths;
 mod manifest;
 mod manual;
 mod names;

@@ -31,6 +31,7 @@ use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 
 use crate::choice::{ChoiceError, choose};
 use crate::cli::PrewarmArgs;
+use crate::drivers::{self, GoneThrough};
 use crate::environment::{self, FolderError};
 use crate::library::{self, Library, LibraryError};
 use crate::names::driver_version;
@@ -130,15 +131,16 @@ fn run(args: &PrewarmArgs) -> Result<bool, PrewarmError> {
     } else {
         plan.expect_a_device_for_each();
     }
-    let devices = match &launch.private {
-        Some(private) => mesa::devices::prepare(&mut plan, private, &root)?,
-        None => Vec::new(),
-    };
+    let devices = launch.private.as_ref().map(|private| mesa::devices::prepare(&mut plan, private, &root));
+    let devices = devices.transpose()?.unwrap_or_default();
     let mut report =
         if args.dry_run { Report::planned(&plan) } else { Report::of_work(plan, &launch, limits) };
     report.chip = launch.stand_in.as_ref().map(|stand_in| stand_in.chip.name);
-    if let Some(finish) = finish.filter(|_| !args.dry_run) {
-        finish.note_tried();
+    match finish.filter(|_| !args.dry_run) {
+        Some(finish) => finish.note_tried(),
+        // What cannot be noted is called not ready once more.
+        None if is_noted(args) => _ = drivers::note(&root, &found, &report.gone_through()),
+        None => {}
     }
     // What came of the pipelines is said, too, if no database is made of them.
     let written = match (target, &launch.private) {
@@ -155,6 +157,11 @@ fn run(args: &PrewarmArgs) -> Result<bool, PrewarmError> {
     }
     written?;
     Ok(report.is_well())
+}
+
+/// Whether what was made is for programs that use the drivers that are here.
+fn is_noted(args: &PrewarmArgs) -> bool {
+    !args.dry_run && args.mesa_foz.is_none() && args.finish.is_none()
 }
 
 /// What is to be made for these applications, and the locks that keep another prewarm from them.
@@ -346,6 +353,22 @@ impl Report {
         }
         report.culprits = culprits;
         report
+    }
+
+    /// What came of each application.
+    fn gone_through(&self) -> Vec<GoneThrough> {
+        let mut all: Vec<GoneThrough> = Vec::new();
+        for line in &self.applications {
+            let (made, is_complete) = (line.made, !line.failed);
+            match all.last_mut().filter(|gone| gone.folder == line.folder) {
+                Some(gone) => {
+                    gone.made += made;
+                    gone.is_complete &= is_complete;
+                }
+                None => all.push(GoneThrough { folder: line.folder.clone(), made, is_complete }),
+            }
+        }
+        all
     }
 
     fn sum(&self, of: impl Fn(&Line) -> u64) -> u64 {

@@ -20,6 +20,7 @@ use vkstash_store::settings::{self, CacheKinds};
 
 use crate::cli::{DriverLimits, RunArgs, TranslatorCaches};
 use crate::driver_caches;
+use crate::drivers;
 use crate::environment::{self, FolderError};
 use crate::folder::Folder;
 use crate::library::{self, Library, LibraryError};
@@ -124,6 +125,10 @@ fn run(args: RunArgs) -> Result<ExitStatus, RunError> {
         folder.map_err(|error| eprint_line(&format_args!("{error}; running without the stash"))).ok();
 
     let translators = folder.as_ref().and_then(|_| place_translator_caches(&mut command, &args));
+    if folder.is_some() && !args.quiet {
+        let line = root::root(args.dir.as_deref()).and_then(|root| drivers::line_before_run(&root));
+        line.iter().for_each(|line| eprint_line(line));
+    }
 
     let status = supervise(&mut command).map_err(|failure| match failure {
         Failure::Start(error) => RunError::Start { command: program.into(), error },

@@ -13,12 +13,14 @@
 //! | `uses` | the uses that runs have noted |
 //! | `siblings` | other device parts whose artifacts the driver may take |
 //! | `inspect` | a list of everything that is stored |
+//! | `behind` | versions of a driver, compared by what they have compiled |
 //! | `one_file` | one segment file, wherever it is |
 //! | `browse` | a part's records, for commands that only read them |
 //! | `transfer` | segment files that are exported and imported |
 //! | `strict` | segment files that somebody else has made, and that are used as they are |
 
 pub(crate) mod background_mode;
+pub mod behind;
 pub mod browse;
 pub(crate) mod duplicates;
 pub(crate) mod helper;

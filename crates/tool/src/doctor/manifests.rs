@@ -1,13 +1,13 @@
 //! Where the Vulkan loader searches implicit layers, and the manifests of this one there.
 
 use std::env;
-use std::ffi::{OsStr, OsString};
-use std::fs;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use super::finding::Finding;
 use crate::elf::{self, Arch};
-use crate::manifest::{Kind, LAYER_NAME, MOST_BYTES};
+use crate::loader_paths;
+use crate::manifest::{LAYER_NAME, MOST_BYTES};
 use crate::regular;
 
 /// The manifest that `vkconfig` writes: it may switch other layers off.
@@ -15,9 +15,9 @@ const OVERRIDE: &str = "VkLayer_override.json";
 
 /// The library for programs of this tool's architecture that an installed manifest names.
 pub(super) fn examine(findings: &mut Vec<Finding>) -> Option<PathBuf> {
-    let folders = searched(&|name| env::var_os(name));
+    let folders = loader_paths::IMPLICIT_LAYERS.folders(&|name| env::var_os(name));
     let mut installed: Vec<Installed> = Vec::new();
-    for file in folders.iter().flat_map(|folder| json_files(folder)) {
+    for file in folders.iter().flat_map(|folder| loader_paths::json_files(folder)) {
         if file.file_name() == Some(OsStr::new(OVERRIDE)) {
             findings.push(Finding::note(
                 format!("{} overrides which layers programs get", file.display()),
@@ -98,80 +98,7 @@ impl Installed {
     }
 }
 
-/// The folders that the loader searches for implicit layers, in its order.
-fn searched(variable: &dyn Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
-    let set = |name: &str| variable(name).filter(|value| !value.is_empty());
-    let listed = |value: &OsStr| env::split_paths(value).collect::<Vec<_>>();
-    let mut folders = set("VK_ADD_IMPLICIT_LAYER_PATH").map_or(Vec::new(), |value| listed(&value));
-    if let Some(only) = set("VK_IMPLICIT_LAYER_PATH") {
-        folders.extend(listed(&only));
-        return folders;
-    }
-    let home = set("HOME").map(PathBuf::from);
-    let of_user = |name: &str, below: &str| {
-        set(name).map(PathBuf::from).or_else(|| home.as_ref().map(|home| home.join(below)))
-    };
-    let of_all = |name: &str, default: &str| listed(&set(name).unwrap_or_else(|| default.into()));
-    let mut bases = Vec::new();
-    bases.extend(of_user("XDG_CONFIG_HOME", ".config"));
-    bases.extend(of_all("XDG_CONFIG_DIRS", "/etc/xdg"));
-    bases.push("/etc".into());
-    bases.extend(of_user("XDG_DATA_HOME", ".local/share"));
-    bases.extend(of_all("XDG_DATA_DIRS", "/usr/local/share:/usr/share"));
-    folders.extend(bases.iter().map(|base| base.join("vulkan").join(Kind::Implicit.folder())));
-    let mut seen = Vec::new();
-    folders.retain(|folder| {
-        !seen.contains(folder) && {
-            seen.push(folder.clone());
-            true
-        }
-    });
-    folders
-}
-
-fn json_files(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut files: Vec<_> = entries.map(|entry| entry.path()).collect();
-    files.retain(|path| path.extension() == Some(OsStr::new("json")));
-    files.sort();
-    files
-}
-
 /// Whether programs of this architecture can use Vulkan here.
 fn has_loader(arch: &Arch) -> bool {
     arch.folders.iter().any(|folder| Path::new("/usr").join(folder).join("libvulkan.so.1").exists())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn of(variables: &[(&str, &str)]) -> Vec<PathBuf> {
-        searched(&|name| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value.into()))
-    }
-
-    #[test]
-    fn folders_stand_in_the_loaders_order() {
-        let default = [
-            "/home/u/.config/vulkan/implicit_layer.d",
-            "/etc/xdg/vulkan/implicit_layer.d",
-            "/etc/vulkan/implicit_layer.d",
-            "/home/u/.local/share/vulkan/implicit_layer.d",
-            "/usr/local/share/vulkan/implicit_layer.d",
-            "/usr/share/vulkan/implicit_layer.d",
-        ];
-        assert_eq!(of(&[("HOME", "/home/u")]), default.map(PathBuf::from));
-        let set =
-            [("HOME", "/h"), ("XDG_DATA_HOME", "/d"), ("XDG_DATA_DIRS", "/a:/d:/a"), ("XDG_CONFIG_HOME", "")];
-        let folders = of(&set);
-        assert_eq!(folders.len(), 5, "{folders:?}");
-        assert_eq!(folders[3..], ["/d", "/a"].map(|base| Path::new(base).join("vulkan/implicit_layer.d")));
-    }
-
-    #[test]
-    fn a_path_that_is_given_replaces_the_others() {
-        let only =
-            [("HOME", "/h"), ("VK_IMPLICIT_LAYER_PATH", "/x:/y"), ("VK_ADD_IMPLICIT_LAYER_PATH", "/z")];
-        assert_eq!(of(&only), ["/z", "/x", "/y"].map(PathBuf::from));
-    }
 }

@@ -9,8 +9,10 @@ use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 use super::finding::Finding;
 use super::{bases, workers};
 use crate::config::problems::problems;
+use crate::drivers;
 use crate::in_force;
 use crate::root;
+use crate::term::time;
 use crate::units::{counted, size};
 
 pub(super) fn examine(dir: Option<&Path>, findings: &mut Vec<Finding>) {
@@ -33,6 +35,7 @@ pub(super) fn examine(dir: Option<&Path>, findings: &mut Vec<Finding>) {
     if root.exists() {
         examine_content(&root, &applications, findings);
         workers::examine(&applications, findings);
+        examine_updates(&root, &applications, findings);
     } else {
         findings.push(Finding::good(format!("{}: nothing is stashed yet", root.display())));
     }
@@ -109,6 +112,16 @@ fn examine_content(root: &Path, applications: &[ApplicationInfo], findings: &mut
             "`vkstash verify --repair` writes those files again; is the disk well?",
         ));
     }
+}
+
+/// Whether the drivers that are here have compiled what other versions of them had.
+fn examine_updates(root: &Path, applications: &[ApplicationInfo], findings: &mut Vec<Finding>) {
+    let updates = drivers::look(root, applications);
+    let Some(told) = updates.told(time::now()) else { return };
+    findings.push(match updates.not_ready {
+        Some(_) => Finding::note(told, "or let it be done by itself: `vkstash background` says how"),
+        None => Finding::good(told),
+    });
 }
 
 /// The kinds of caches that these settings disable.

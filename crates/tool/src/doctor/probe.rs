@@ -1,39 +1,18 @@
 //! What the loader and the drivers answer, asked in processes of their own.
 
-use std::io::{self, Read as _};
-use std::os::unix::process::ExitStatusExt as _;
+use std::io;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
 
 use ash::vk;
 
 use super::finding::Finding;
-use crate::doctor_probe::{Answer, Device};
+use crate::doctor_probe::{Answer, Device, PATIENCE, ProbeError, ask};
 use crate::environment;
 use crate::library;
-use crate::start;
-
-/// The hidden command of this tool that asks.
-pub(crate) const COMMAND: &str = "doctor-probe";
-
-/// A driver that has not answered by then hangs.
-const PATIENCE: Duration = Duration::from_secs(20);
-
-/// Why there is no answer.
-#[derive(Debug, thiserror::Error)]
-enum ProbeError {
-    #[error("it cannot be started: {0}")]
-    Start(#[from] io::Error),
-    #[error("it did not answer within {} seconds", PATIENCE.as_secs())]
-    Hangs,
-    #[error("it ended with {0} and without an answer")]
-    Ended(ExitStatus),
-}
 
 /// `installed`: the library for programs of this tool's architecture that an installed manifest names.
 pub(super) fn examine(installed: Option<&Path>, findings: &mut Vec<Finding>) {
-    let is_usable = match ask(None, |command| {
+    let is_usable = match ask(None, PATIENCE, |command| {
         command.env("VKSTASH_DISABLE", "1");
     }) {
         Ok(answer) => tell_drivers(&answer, findings),
@@ -116,7 +95,7 @@ fn tell_run(findings: &mut Vec<Finding>) {
     let answer = environment::folder_for(&libraries).map_err(io::Error::other).map_err(ProbeError::from);
     let answer = answer.and_then(|folder| {
         let own = libraries.first().map(|library| library.path.as_path());
-        ask(own, |command| environment::enable_alone(command, &folder))
+        ask(own, PATIENCE, |command| environment::enable_alone(command, &folder))
     });
     let with = "a small Vulkan program under `vkstash run`";
     findings.push(match answer {
@@ -134,7 +113,7 @@ fn tell_run(findings: &mut Vec<Finding>) {
 
 /// Whether VKSTASH=1 gets the installed layer into a program.
 fn tell_installed(library: &Path, findings: &mut Vec<Finding>) {
-    let answer = ask(Some(library), |command| {
+    let answer = ask(Some(library), PATIENCE, |command| {
         command.env("VKSTASH", "1");
     });
     let with = "a small Vulkan program with VKSTASH=1";
@@ -150,40 +129,6 @@ fn tell_installed(library: &Path, findings: &mut Vec<Finding>) {
              `VKSTASH=1 VK_LOADER_DEBUG=all vulkaninfo` prints",
         ),
     });
-}
-
-/// Starts the process that asks, which looks for this layer, in an environment that `prepare` changes, and waits for
-/// its answer.
-fn ask(layer: Option<&Path>, prepare: impl FnOnce(&mut Command)) -> Result<Answer, ProbeError> {
-    let mut command = Command::new(start::executable()?);
-    command.arg(COMMAND).args(layer);
-    // The process creates no pipeline, and nothing is to remember that it ran.
-    command.env("VKSTASH_BACKGROUND", "disabled").env_remove("VKSTASH_REPORT").env_remove("VKSTASH_TRACE");
-    prepare(&mut command);
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut child = command.spawn()?;
-    let status = wait(&mut child)?;
-    // An answer is shorter than what a pipe holds, so that the process never waited for its reader.
-    let mut text = String::new();
-    if let Some(mut output) = child.stdout.take().filter(|_| status.signal().is_none()) {
-        let _ = output.read_to_string(&mut text);
-    }
-    serde_json::from_str(&text).map_err(|_| ProbeError::Ended(status))
-}
-
-fn wait(child: &mut Child) -> Result<ExitStatus, ProbeError> {
-    let began = Instant::now();
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(status);
-        }
-        if began.elapsed() > PATIENCE {
-            let _ = child.kill();
-            let _ = child.wait();
-            return Err(ProbeError::Hangs);
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 fn version(version: u32) -> String {

@@ -2,9 +2,10 @@
 
 use vkstash_model::counters::Count;
 use vkstash_store::settings::{BackgroundMode, CacheKinds};
+use vkstash_store::stash::behind::Behind;
 
 use super::model::{Application, Store, Work};
-use super::updated::{self, Update};
+use super::updated;
 use crate::units::counted;
 use crate::{in_force, names, unready};
 
@@ -81,9 +82,8 @@ fn bypassed(work: &Work) -> String {
 
 /// Why pipelines were not ready. One reason hides those that follow from it.
 fn not_ready(application: &Application, work: &Work, in_force: InForce) -> Vec<String> {
-    let updates = updated::of(application);
-    if !updates.is_empty() {
-        return updates.iter().map(updated).collect();
+    if !application.lacks.is_empty() {
+        return application.lacks.iter().map(updated).collect();
     }
     if work.ready >= work.pipelines {
         return Vec::new();
@@ -108,12 +108,12 @@ fn not_ready(application: &Application, work: &Work, in_force: InForce) -> Vec<S
     reasons.map(line).into_iter().collect()
 }
 
-fn updated(update: &Update) -> String {
-    match update {
-        Update { now: 0, .. } => {
+fn updated(lacks: &Behind) -> String {
+    match lacks {
+        Behind { now: 0, .. } => {
             "the driver was updated: everything compiles once more, or now with `vkstash prewarm`".to_owned()
         }
-        Update { now, before } => format!(
+        Behind { now, before } => format!(
             "the driver was updated: {now} of {before} pipelines are compiled again, and `vkstash prewarm` compiles \
              the others"
         ),

@@ -9,6 +9,7 @@ use vkstash_store::reports::model::{DeviceReport, RunReport};
 use vkstash_store::reports::totals::{self, Separate, Totals};
 use vkstash_store::settings;
 use vkstash_store::settings::Settings;
+use vkstash_store::stash::behind::Behind;
 use vkstash_store::stash::inspect;
 use vkstash_store::stash::inspect::{ApplicationInfo, PartInfo};
 
@@ -17,11 +18,13 @@ use super::model::{
     Application, Benefit, BoundTo, Bypass, Device, Keep, KeepAll, LastRun, Part, RefusedFile, SCHEMA,
     Selection, Sessions, Stash, Store, Unreadable, Work,
 };
-use super::{attention, remark};
+use super::{attention, remark, updated};
 use crate::choice::{ChoiceError, choose, program_of};
 use crate::config::problems::problems;
 use crate::driver_caches::limits;
+use crate::drivers::{self, Updates};
 use crate::tally::Tally;
+use crate::term::time;
 use crate::{in_force, names, pulled_bases, session_caches};
 
 /// Why there are no statistics.
@@ -36,15 +39,16 @@ pub(crate) enum CollectError {
 /// Looks at every application below `root`, and shows that of this name, or all. A missing root counts as empty.
 pub(crate) fn collect(root: &Path, name: Option<&str>, selection: Selection) -> Result<Stash, CollectError> {
     let found = inspect::list_applications(root)?;
+    let updates = drivers::look(root, &found);
     let only = name.map(|name| choose(&found, name, root)).transpose()?.map(|info| info.folder.clone());
-    let mut stash = shown(root, found, selection);
+    let mut stash = shown(root, found, selection, updates);
     if let Some(folder) = only {
         stash.applications.retain(|application| application.folder == folder);
     }
     Ok(stash)
 }
 
-fn shown(root: &Path, found: Vec<ApplicationInfo>, selection: Selection) -> Stash {
+fn shown(root: &Path, found: Vec<ApplicationInfo>, selection: Selection, updates: Updates) -> Stash {
     let unreadable = found.iter().flat_map(|info| unreadable(root, info)).collect();
     let read = settings::read(root);
     let of_all = read.all();
@@ -59,7 +63,8 @@ fn shown(root: &Path, found: Vec<ApplicationInfo>, selection: Selection) -> Stas
             background: in_force::background_mode(&of_all, &own),
             disabled: disabled.unwrap_or_default(),
         };
-        let shown = application(info, &selected(root, info, selection), in_force);
+        let lacks = updated::of(info, &updates);
+        let shown = application(info, &selected(root, info, selection), in_force, lacks);
         let keep = keep(&shown, &of_all, &own);
         Some(Application { sessions, keep, ..shown })
     };
@@ -84,6 +89,9 @@ fn shown(root: &Path, found: Vec<ApplicationInfo>, selection: Selection) -> Stas
             ignored_settings: problems(&read),
             driver_limits: limits::planned(),
         },
+        told_of_updates: updates.told(time::now()),
+        not_ready: updates.not_ready,
+        prepared: updates.prepared,
         selection,
         applications,
         unreadable,
@@ -159,6 +167,7 @@ fn application(
     info: &ApplicationInfo,
     Runs { totals: runs, not_told_apart }: &Runs,
     in_force: InForce,
+    lacks: Vec<Behind>,
 ) -> Application {
     let mut tally = Tally::default();
     runs.devices.iter().for_each(|device| tally.add(device));
@@ -186,6 +195,7 @@ fn application(
         devices: devices(runs),
         parts: info.parts.iter().map(part).collect(),
         store: store(runs),
+        lacks,
         benefit: Benefit::Unknown,
         remark: None,
         attention: Vec::new(),
@@ -316,7 +326,8 @@ fn store(runs: &Totals) -> Store {
 
 #[cfg(test)]
 pub(super) fn of_all(info: &ApplicationInfo) -> Application {
-    application(info, &selected(Path::new("/"), info, Selection::All), InForce::default())
+    let lacks = updated::of(info, &Updates::default());
+    application(info, &selected(Path::new("/"), info, Selection::All), InForce::default(), lacks)
 }
 
 #[cfg(test)]
@@ -381,7 +392,7 @@ mod tests {
     fn folders_without_a_stash_are_left_out_and_unusable_ones_named() {
         let mut foreign = example(Totals::default());
         foreign.unusable.insert(foreign.folder.clone(), "not yours".to_owned());
-        let stash = shown(Path::new("/r"), vec![foreign], Selection::All);
+        let stash = shown(Path::new("/r"), vec![foreign], Selection::All, Updates::default());
         assert!(stash.applications.is_empty());
         assert_eq!(stash.unreadable[0].path, "/r/my-game-0123456789abcdef");
     }

@@ -7,7 +7,10 @@ use serde::Serialize;
 
 use vkstash_model::counters::Count;
 
+use vkstash_store::stash::behind::Behind;
+
 use crate::driver_caches::limits::DriverLimit;
+use crate::drivers::{NotReady, Prepared};
 
 /// Version of the JSON's structure. A new field keeps it; a removed or changed field increments it.
 pub(crate) const SCHEMA: u32 = 3;
@@ -23,6 +26,13 @@ pub(crate) struct Stash {
     /// What `vkstash-remote` has fetched for the user of this stash; not part of `bytes`, but of the limit.
     pub(crate) pulled_bases_bytes: u64,
     pub(crate) keep: KeepAll,
+    /// What the drivers that are here have yet to compile; null where nothing, or where they do not answer.
+    pub(crate) not_ready: Option<NotReady>,
+    /// What `vkstash prewarm` has compiled for them after their last update; null where nothing.
+    pub(crate) prepared: Option<Prepared>,
+    /// The same for people, where it is to be told.
+    #[serde(skip)]
+    pub(crate) told_of_updates: Option<String>,
     pub(crate) selection: Selection,
     /// Sorted by last use, the latest first.
     pub(crate) applications: Vec<Application>,
@@ -116,6 +126,9 @@ pub(crate) struct Application {
     pub(crate) parts: Vec<Part>,
     pub(crate) store: Store,
     pub(crate) benefit: Benefit,
+    /// What drivers have yet to compile of it that other versions of them have compiled.
+    #[serde(skip)]
+    pub(crate) lacks: Vec<Behind>,
     /// Why there is no benefit, in words; null otherwise.
     pub(crate) remark: Option<String>,
     /// What wants attention, in words, the most important first.

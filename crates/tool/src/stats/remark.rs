@@ -4,7 +4,6 @@ use vkstash_model::counters::Count;
 use vkstash_store::settings::BackgroundMode;
 
 use super::model::{Application, Benefit, Store};
-use super::updated;
 use crate::tally::Tally;
 use crate::unready;
 
@@ -21,7 +20,7 @@ pub(super) fn judge(
     // The first run of a device part can only record: on a new device, with other features, after a driver update. With
     // more runs than parts, one of them had a second run.
     let parts: usize = devices.iter().map(|device| device.parts.len().max(1)).sum();
-    let is_early = *runs <= (parts as u64).max(1) || !updated::of(application).is_empty();
+    let is_early = *runs <= (parts as u64).max(1) || !application.lacks.is_empty();
     // Whether an offered artifact was taken is not known on devices that cannot confirm it.
     if is_early || tally.requests() == 0 || tally.get(Count::Offered) > 0 {
         return (Benefit::Unknown, None);

@@ -92,6 +92,10 @@ fn describe_stash(lines: &mut Vec<String>, stash: &Stash, view: View) {
         );
         lines.extend(attention(&[line], true).iter().map(|line| line.trim_start().to_owned()));
     }
+    if let Some(told) = stash.told_of_updates.as_ref().filter(|_| !view.is_named) {
+        let is_to_do = stash.not_ready.is_some();
+        lines.push(if is_to_do { Style::Warning.paint(told).to_string() } else { told.clone() });
+    }
     let pulled = stash.pulled_bases_bytes;
     if (!stash.applications.is_empty() || pulled > 0) && !view.is_named {
         let used = in_force::used(stash.bytes.saturating_add(pulled), stash.keep.limit_bytes);

@@ -1,0 +1,204 @@
+//! The drivers that are here now, and the pipelines that other versions of them have compiled and they have not.
+//!
+//! | file | what it knows |
+//! |---|---|
+//! | `installed` | the drivers' files, as one digest that changes with them |
+//! | `noted` | what was found out of the drivers with such a digest, in a file of the stash |
+//! | `not_ready` | what is to be compiled again, counted and in words |
+//!
+//! Only a driver can say which version it is, and asking starts a process that loads all of them. So its answer is kept
+//! with the digest of the drivers' files, and they are asked again when that has changed.
+
+mod installed;
+mod not_ready;
+mod noted;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use vkstash_model::recipe::SCHEMA;
+use vkstash_store::stash::behind::{Behind, DriverVersion, behind};
+use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
+
+use crate::doctor_probe::{self, ask};
+use crate::names;
+use crate::term::time;
+
+pub(crate) use not_ready::{NotReady, Prepared};
+use noted::{Noted, Record};
+
+/// So long a command that tells of the stash waits for drivers that it has to ask.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// So long a program waits that `vkstash run` starts, once after a change of the drivers.
+const PATIENCE_OF_RUN: Duration = Duration::from_secs(2);
+/// So many milliseconds it is told what was prepared.
+const TOLD_FOR_MS: u64 = 30 * 24 * 60 * 60 * 1000;
+/// Drivers that did not answer are asked again after so many milliseconds.
+const AGAIN_AFTER_MS: u64 = 60 * 60 * 1000;
+
+/// A driver, on one device.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Driver {
+    vendor_id: u32,
+    device_id: u32,
+    driver_id: u32,
+    driver_version: u32,
+    #[serde(with = "hex::serde")]
+    pipeline_cache_uuid: [u8; 16],
+    /// The driver's name and version, as it tells them.
+    words: String,
+}
+
+impl Driver {
+    fn of(device: doctor_probe::Device) -> Driver {
+        let driver_id = device.driver_id as u32;
+        let version =
+            || format!("{} {}", device.name, names::driver_version(driver_id, device.driver_version));
+        Driver {
+            vendor_id: device.vendor_id,
+            device_id: device.device_id,
+            driver_id,
+            driver_version: device.driver_version,
+            pipeline_cache_uuid: device.pipeline_cache_uuid,
+            words: if device.driver.is_empty() { version() } else { device.driver },
+        }
+    }
+
+    /// For programs of this tool's pointer width.
+    pub(crate) fn version(&self) -> DriverVersion {
+        DriverVersion {
+            vendor_id: self.vendor_id,
+            device_id: self.device_id,
+            driver_id: self.driver_id,
+            driver_version: self.driver_version,
+            pipeline_cache_uuid: self.pipeline_cache_uuid,
+            pointer_width: size_of::<usize>() as u8,
+            schema: SCHEMA,
+        }
+    }
+}
+
+/// What is known of the drivers that are here, and of a stash.
+#[derive(Debug, Default)]
+pub(crate) struct Updates {
+    pub(crate) drivers: Vec<Driver>,
+    pub(crate) not_ready: Option<NotReady>,
+    pub(crate) prepared: Option<Prepared>,
+    gone_through: BTreeMap<String, u64>,
+}
+
+impl Updates {
+    /// For people: what is not ready, or else what was prepared lately.
+    pub(crate) fn told(&self, now_ms: u64) -> Option<String> {
+        let prepared = || {
+            let is_late = |prepared: &&Prepared| now_ms.saturating_sub(prepared.unix_ms) < TOLD_FOR_MS;
+            self.prepared.as_ref().filter(is_late).map(|prepared| prepared.line(now_ms))
+        };
+        self.not_ready.as_ref().map(ToString::to_string).or_else(prepared)
+    }
+
+    /// What these versions of drivers have yet to compile of an application.
+    pub(crate) fn lacks(&self, info: &ApplicationInfo, versions: &[DriverVersion]) -> Vec<Behind> {
+        let gone_through = self.gone_through.get(&info.folder).copied().unwrap_or(0);
+        let lacks = versions.iter().filter_map(|version| behind(&info.parts, version));
+        lacks.filter(|behind| behind.before > gone_through).collect()
+    }
+}
+
+/// What came of an application in `vkstash prewarm`.
+pub(crate) struct GoneThrough {
+    pub(crate) folder: String,
+    /// Pipelines that were made.
+    pub(crate) made: u64,
+    /// All were tried: what is still not there cannot be made.
+    pub(crate) is_complete: bool,
+}
+
+/// Notes what was prepared for the drivers that are here. `before`: the applications as they were.
+pub(crate) fn note(root: &Path, before: &[ApplicationInfo], gone_through: &[GoneThrough]) -> io::Result<()> {
+    let Some((mut noted, mut record)) = known(root, before, PATIENCE) else { return Ok(()) };
+    let mut prepared = record.prepared.take().unwrap_or_default();
+    for gone in gone_through {
+        let Some(info) = before.iter().find(|info| info.folder == gone.folder) else { continue };
+        let lacked: Vec<_> = not_ready::lacks(info, &record.drivers).collect();
+        if gone.made > 0 && !lacked.is_empty() {
+            prepared.drivers.extend(lacked.iter().map(|(driver, _)| driver.words.clone()));
+            prepared.pipelines += gone.made;
+            prepared.programs.insert(gone.folder.clone());
+            prepared.unix_ms = time::now();
+        }
+        if let Some(most) = lacked.iter().map(|(_, behind)| behind.before).max().filter(|_| gone.is_complete)
+        {
+            record.gone_through.insert(gone.folder.clone(), most);
+        }
+    }
+    record.prepared = Some(prepared).filter(|prepared| prepared.pipelines > 0);
+    record.not_ready = not_ready::count(&list_applications(root).unwrap_or_default(), &record)
+        .map_or(0, |not_ready| not_ready.pipelines);
+    noted.put(record);
+    noted.write(root)
+}
+
+/// What the stash with these applications lacks for the drivers that are here.
+pub(crate) fn look(root: &Path, applications: &[ApplicationInfo]) -> Updates {
+    look_within(root, applications, PATIENCE)
+}
+
+/// One line about what is not ready, before `vkstash run` starts a program. Where nothing has changed since the last
+/// look it reads a small file.
+pub(crate) fn line_before_run(root: &Path) -> Option<String> {
+    let noted = Noted::read(root);
+    if noted.record(&installed::digest()).is_some_and(|record| record.not_ready == 0 && !record.is_stale()) {
+        return None;
+    }
+    let applications = list_applications(root).ok()?;
+    look_within(root, &applications, PATIENCE_OF_RUN).not_ready.map(|not_ready| not_ready.to_string())
+}
+
+fn look_within(root: &Path, applications: &[ApplicationInfo], patience: Duration) -> Updates {
+    let Some((mut noted, mut record)) = known(root, applications, patience) else {
+        return Updates::default();
+    };
+    let not_ready = not_ready::count(applications, &record);
+    let pipelines = not_ready.as_ref().map_or(0, |not_ready| not_ready.pipelines);
+    if noted
+        .record(&record.digest)
+        .is_none_or(|noted| (noted.not_ready, noted.asked_unix_ms) != (pipelines, record.asked_unix_ms))
+    {
+        record.not_ready = pipelines;
+        noted.put(record.clone());
+        // A stash that cannot be written is asked again the next time.
+        let _ = noted.write(root);
+    }
+    let Record { drivers, prepared, gone_through, .. } = record;
+    Updates { drivers, not_ready, prepared, gone_through }
+}
+
+/// What is noted, and the record of the drivers that are here, which are asked if need be. None: the stash has nothing
+/// that a driver has made.
+fn known(root: &Path, applications: &[ApplicationInfo], patience: Duration) -> Option<(Noted, Record)> {
+    if !applications.iter().flat_map(|info| &info.parts).any(|part| part.device.is_some()) {
+        return None;
+    }
+    let digest = installed::digest();
+    let noted = Noted::read(root);
+    let known = noted.record(&digest).filter(|record| !record.is_stale()).cloned();
+    let record = known.unwrap_or_else(|| asked(&digest, patience, noted.record(&digest)));
+    Some((noted, record))
+}
+
+/// A record with the drivers' answer; what else was known of them stays.
+fn asked(digest: &str, patience: Duration, before: Option<&Record>) -> Record {
+    let answer = ask(None, patience, |command| {
+        command.env("VKSTASH_DISABLE", "1");
+    });
+    let answer = answer.unwrap_or_default();
+    let mut record = before.cloned().unwrap_or_else(|| Record::new(digest));
+    record.is_answered = answer.failed.is_none() && answer.loader.is_some();
+    record.drivers = answer.devices.into_iter().map(Driver::of).collect();
+    record.asked_unix_ms = time::now();
+    record
+}

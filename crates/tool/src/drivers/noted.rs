@@ -1,0 +1,119 @@
+//! The file `drivers.json` of a stash (docs/format.md): what was found out of drivers, by the digest of their files.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::not_ready::Prepared;
+use super::{AGAIN_AFTER_MS, Driver};
+use crate::regular;
+use crate::term::time;
+
+const NAME: &str = "drivers.json";
+/// Another version's file is replaced.
+const VERSION: u32 = 1;
+const MOST_BYTES: u64 = 1 << 20;
+/// Records that are kept: several machines may have one stash, and a machine several environments.
+const MOST_RECORDS: usize = 16;
+
+/// The file.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct Noted {
+    version: u32,
+    /// The newest last.
+    records: Vec<Record>,
+}
+
+/// What is known of the drivers with one digest.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Record {
+    pub(super) digest: String,
+    /// When the drivers were asked, in Unix milliseconds.
+    pub(super) asked_unix_ms: u64,
+    /// Whether they have answered.
+    pub(super) is_answered: bool,
+    pub(super) drivers: Vec<Driver>,
+    /// Pipelines that were not ready at the last look.
+    pub(super) not_ready: u64,
+    /// Applications (their folders) that were gone through, and how many pipelines other versions had of each then:
+    /// what was not made of these cannot be made.
+    pub(super) gone_through: BTreeMap<String, u64>,
+    pub(super) prepared: Option<Prepared>,
+}
+
+impl Noted {
+    /// A file that is not there or not understood is empty.
+    pub(super) fn read(root: &Path) -> Noted {
+        let read = || -> Option<Noted> {
+            serde_json::from_slice(&regular::read(&root.join(NAME), MOST_BYTES).ok()?).ok()
+        };
+        read().filter(|noted| noted.version == VERSION).unwrap_or_default()
+    }
+
+    pub(super) fn record(&self, digest: &str) -> Option<&Record> {
+        self.records.iter().find(|record| record.digest == digest)
+    }
+
+    /// Takes the place of the record with the same digest.
+    pub(super) fn put(&mut self, record: Record) {
+        self.records.retain(|other| other.digest != record.digest);
+        self.records.push(record);
+        let more = self.records.len().saturating_sub(MOST_RECORDS);
+        self.records.drain(..more);
+    }
+
+    /// Replaces the file as a whole.
+    pub(super) fn write(&mut self, root: &Path) -> io::Result<()> {
+        self.version = VERSION;
+        let mut file = tempfile::Builder::new().prefix(".drivers-").tempfile_in(root)?;
+        serde_json::to_writer_pretty(&mut file, self)?;
+        file.flush()?;
+        file.persist(root.join(NAME))?;
+        Ok(())
+    }
+}
+
+impl Record {
+    pub(super) fn new(digest: &str) -> Record {
+        Record { digest: digest.to_owned(), ..Record::default() }
+    }
+
+    /// Whether the drivers are to be asked again, because they did not answer.
+    pub(super) fn is_stale(&self) -> bool {
+        !self.is_answered && time::now().saturating_sub(self.asked_unix_ms) >= AGAIN_AFTER_MS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_records_are_kept_and_files_of_other_versions_replaced() {
+        let root = tempfile::tempdir().unwrap();
+        let mut noted = Noted::read(root.path());
+        for number in 0..20 {
+            noted.put(Record { not_ready: number, ..Record::new(&format!("d{}", number % 18)) });
+        }
+        noted.write(root.path()).unwrap();
+        let read = Noted::read(root.path());
+        assert_eq!(read.records.len(), MOST_RECORDS);
+        assert_eq!(read.record("d1").map(|record| record.not_ready), Some(19));
+        assert!(read.record("d3").is_none());
+        let text = std::fs::read_to_string(root.path().join(NAME)).unwrap();
+        std::fs::write(root.path().join(NAME), text.replace("\"version\": 1", "\"version\": 2")).unwrap();
+        assert!(Noted::read(root.path()).records.is_empty());
+        std::fs::write(root.path().join(NAME), "{").unwrap();
+        assert!(Noted::read(root.path()).records.is_empty());
+    }
+
+    #[test]
+    fn drivers_that_did_not_answer_are_asked_again_later() {
+        let record = |is_answered, asked_unix_ms| Record { is_answered, asked_unix_ms, ..Record::new("d") };
+        let now = time::now();
+        assert!(!record(false, now).is_stale() && record(false, now - AGAIN_AFTER_MS).is_stale());
+        assert!(!record(true, 0).is_stale());
+    }
+}
