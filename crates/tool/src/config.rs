@@ -235,6 +235,7 @@ fn of_environment(name: &str) -> Option<(&'static str, String)> {
 /// What counts where no file says anything.
 fn default_of(name: &str, root: &Path) -> String {
     let Limits { total_bytes, device_age, module_policy, .. } = Limits::default();
+    let update_limits = in_force::update_limits(&Settings::default());
     let defaults = Settings {
         limit: Some(total_bytes),
         application_limit: Some(u64::MAX),
@@ -246,6 +247,10 @@ fn default_of(name: &str, root: &Path) -> String {
         disabled_caches: Some(CacheKinds::NONE),
         bases: Vec::new(),
         excluded_programs: Some(excluded::USUAL.to_owned()),
+        updates: Some(true),
+        update_processors: Some(update_limits.processors as u64),
+        update_memory: Some(update_limits.memory),
+        update_minutes: Some(update_limits.minutes),
     };
     defaults.text(name).unwrap_or_else(|| "none".to_owned())
 }

@@ -10,6 +10,7 @@ use vkstash_store::settings::places::Configuration;
 use vkstash_store::settings::{BackgroundMode, Settings};
 use vkstash_store::stash::inspect::ApplicationInfo;
 
+use crate::machine;
 use crate::tally::grow;
 use crate::units::size;
 
@@ -50,6 +51,30 @@ pub(crate) fn limits(root: &Path, of_root: &Settings) -> Limits {
 /// [`Configuration::limits_to_enforce`] of a root.
 pub(crate) fn limits_to_enforce(root: &Path, read: &Configuration) -> Option<Limits> {
     read.limits_to_enforce(file_system(root).map_or(u64::MAX, |(size, _)| size))
+}
+
+/// What compiling again by itself may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct UpdateLimits {
+    pub(crate) is_on: bool,
+    pub(crate) processors: usize,
+    /// Bytes; `u64::MAX` for no limit.
+    pub(crate) memory: u64,
+    /// `u64::MAX` for no limit.
+    pub(crate) minutes: u64,
+}
+
+/// Those of these settings.
+pub(crate) fn update_limits(of_root: &Settings) -> UpdateLimits {
+    let processors = of_root.update_processors.and_then(|processors| usize::try_from(processors).ok());
+    // In whole GiB, as people write it.
+    let memory = || ((machine::memory() / 4) >> 30).max(1) << 30;
+    UpdateLimits {
+        is_on: of_root.updates.unwrap_or(true),
+        processors: processors.unwrap_or((machine::processors() / 2).max(1)),
+        memory: of_root.update_memory.unwrap_or_else(memory),
+        minutes: of_root.update_minutes.unwrap_or(60),
+    }
 }
 
 /// Size and free bytes of the file system on which a root is or will be.

@@ -15,7 +15,6 @@ mod mesa;
 mod named;
 mod order;
 mod plan;
-mod power;
 mod progress;
 mod quarantine;
 
@@ -34,6 +33,7 @@ use crate::cli::PrewarmArgs;
 use crate::drivers::{self, GoneThrough};
 use crate::environment::{self, FolderError};
 use crate::library::{self, Library, LibraryError};
+use crate::machine;
 use crate::names::driver_version;
 use crate::output::{self, Printer, eprint_line};
 use crate::root;
@@ -89,7 +89,7 @@ pub(crate) fn main(args: &PrewarmArgs) -> ExitCode {
 
 /// True: all was well.
 fn run(args: &PrewarmArgs) -> Result<bool, PrewarmError> {
-    if args.unless_on_battery && power::is_on_battery() {
+    if args.unless_on_battery && machine::is_on_battery() {
         return Ok(true);
     }
     if args.background {

@@ -28,8 +28,17 @@ pub const BASES: &str = "bases";
 /// Patterns of the programs that the layer leaves alone.
 pub const EXCLUDED_PROGRAMS: &str = "excluded-programs";
 
+/// Whether pipelines are compiled again by themselves after an update of a driver.
+pub const UPDATES: &str = "updates";
+/// Processors that this may take, with no program of the stash beside it.
+pub const UPDATE_PROCESSORS: &str = "update-processors";
+/// Memory that this may take.
+pub const UPDATE_MEMORY: &str = "update-memory";
+/// Minutes that this may take at a time.
+pub const UPDATE_MINUTES: &str = "update-minutes";
+
 /// All names.
-pub const NAMES: [&str; 10] = [
+pub const NAMES: [&str; 14] = [
     LIMIT,
     APPLICATION_LIMIT,
     FREE_SPACE,
@@ -40,6 +49,10 @@ pub const NAMES: [&str; 10] = [
     DISABLED_CACHES,
     BASES,
     EXCLUDED_PROGRAMS,
+    UPDATES,
+    UPDATE_PROCESSORS,
+    UPDATE_MEMORY,
+    UPDATE_MINUTES,
 ];
 /// The names that an application's section may set.
 pub const APPLICATION_NAMES: [&str; 4] = [LIMIT, MODULES, BACKGROUND, DISABLED_CACHES];
@@ -188,6 +201,14 @@ pub struct Settings {
     pub bases: Vec<PathBuf>,
     /// [`EXCLUDED_PROGRAMS`], a pattern in each line ([`super::excluded`]).
     pub excluded_programs: Option<String>,
+    /// [`UPDATES`].
+    pub updates: Option<bool>,
+    /// [`UPDATE_PROCESSORS`].
+    pub update_processors: Option<u64>,
+    /// [`UPDATE_MEMORY`] in bytes, `u64::MAX` for no limit.
+    pub update_memory: Option<u64>,
+    /// [`UPDATE_MINUTES`], `u64::MAX` for no limit.
+    pub update_minutes: Option<u64>,
 }
 
 /// What the settings say to a program, those of its application before those of all.
@@ -220,6 +241,12 @@ pub enum ValueError {
     /// The value is neither a list of kinds of caches nor `none`.
     #[error("takes compilations, conversions, driver-managed, sessions, several of these, or none")]
     Caches,
+    /// The value is no number, or 0.
+    #[error("takes a number from 1 on")]
+    Processors,
+    /// The value is neither a number of minutes nor `none`.
+    #[error("takes a number of minutes, or none")]
+    Minutes,
     /// The value is neither `on` nor `off`.
     #[error("takes on or off")]
     Switch,
@@ -272,11 +299,17 @@ impl Settings {
                 self.background = Some(mode.ok_or(ValueError::Background)?);
             }
             DEVELOPER_MODE => {
-                self.developer_mode = Some(match value.to_ascii_lowercase().as_str() {
-                    "on" | "true" => true,
-                    "off" | "false" => false,
-                    _ => return Err(ValueError::Switch),
-                });
+                self.developer_mode = Some(switch(value).ok_or(ValueError::Switch)?);
+            }
+            UPDATES => self.updates = Some(switch(value).ok_or(ValueError::Switch)?),
+            UPDATE_PROCESSORS => {
+                let processors = value.parse().ok().filter(|&processors: &u64| processors > 0);
+                self.update_processors = Some(processors.ok_or(ValueError::Processors)?);
+            }
+            UPDATE_MEMORY => self.update_memory = Some(size_or(u64::MAX)?),
+            UPDATE_MINUTES => {
+                let minutes = if none { Some(u64::MAX) } else { value.parse().ok() };
+                self.update_minutes = Some(minutes.ok_or(ValueError::Minutes)?);
             }
             DISABLED_CACHES => {
                 self.disabled_caches = Some(CacheKinds::of_text(value).ok_or(ValueError::Caches)?);
@@ -308,6 +341,10 @@ impl Settings {
         self.developer_mode = self.developer_mode.or(after.developer_mode);
         self.disabled_caches = self.disabled_caches.or(after.disabled_caches);
         self.excluded_programs = self.excluded_programs.or_else(|| after.excluded_programs.clone());
+        self.updates = self.updates.or(after.updates);
+        self.update_processors = self.update_processors.or(after.update_processors);
+        self.update_memory = self.update_memory.or(after.update_memory);
+        self.update_minutes = self.update_minutes.or(after.update_minutes);
         for base in &after.bases {
             if self.bases.len() < MOST_BASES && !self.bases.contains(base) {
                 self.bases.push(base.clone());
@@ -326,7 +363,11 @@ impl Settings {
             DEVICE_AGE => self.device_age_ms.map(days_text),
             MODULES => self.modules.map(modules_text),
             BACKGROUND => self.background.map(|mode| mode.name().to_owned()),
-            DEVELOPER_MODE => self.developer_mode.map(|on| if on { "on" } else { "off" }.to_owned()),
+            DEVELOPER_MODE => self.developer_mode.map(switch_text),
+            UPDATES => self.updates.map(switch_text),
+            UPDATE_PROCESSORS => self.update_processors.map(|processors| processors.to_string()),
+            UPDATE_MEMORY => self.update_memory.map(size),
+            UPDATE_MINUTES => self.update_minutes.map(minutes_text),
             DISABLED_CACHES => self.disabled_caches.map(CacheKinds::text),
             BASES if !self.bases.is_empty() => {
                 let shown = self.bases.iter().map(|base| base.display().to_string());
@@ -371,6 +412,22 @@ fn size(text: &str) -> Option<u64> {
 pub fn size_text(bytes: u64) -> String {
     let unit = UNITS[..4].iter().find(|(_, unit)| bytes >= *unit && bytes % unit == 0);
     unit.map_or_else(|| format!("{bytes}B"), |(name, unit)| format!("{}{name}", bytes / unit))
+}
+
+fn switch(text: &str) -> Option<bool> {
+    match text.to_ascii_lowercase().as_str() {
+        "on" | "true" => Some(true),
+        "off" | "false" => Some(false),
+        _ => None,
+    }
+}
+
+fn switch_text(is_on: bool) -> String {
+    if is_on { "on" } else { "off" }.to_owned()
+}
+
+fn minutes_text(minutes: u64) -> String {
+    if minutes == u64::MAX { "none".to_owned() } else { minutes.to_string() }
 }
 
 fn days_text(ms: u64) -> String {

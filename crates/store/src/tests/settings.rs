@@ -10,7 +10,7 @@ use crate::settings::file::Config;
 use crate::settings::places::{FILE, use_files};
 use crate::settings::{
     APPLICATION_NAMES, BACKGROUND, BASES, BackgroundMode, CacheKinds, DEVELOPER_MODE, NAMES, Settings,
-    ValueError, disabled_caches, read,
+    UPDATE_MINUTES, UPDATE_PROCESSORS, UPDATES, ValueError, disabled_caches, read,
 };
 use crate::stash::inspect::list_applications;
 use crate::tests::processes::in_a_child;
@@ -58,7 +58,8 @@ fn each_name_has_a_value_that_is_written_as_it_is_read() {
         assert_eq!(settings.text(name), None);
         let value = match name {
             BACKGROUND => "profiling",
-            DEVELOPER_MODE => "on",
+            DEVELOPER_MODE | UPDATES => "on",
+            UPDATE_PROCESSORS => "3",
             BASES => "/a base",
             "free-space" => "3MiB",
             _ => "none",
@@ -68,6 +69,13 @@ fn each_name_has_a_value_that_is_written_as_it_is_read() {
         assert_eq!(Settings::default().or(&settings), settings);
     }
     assert_eq!(Settings::default().set("colour", "red"), Err(ValueError::Name));
+    let mut settings = Settings::default();
+    for wrong in ["0", "-1", "none", "two"] {
+        assert_eq!(settings.set(UPDATE_PROCESSORS, wrong), Err(ValueError::Processors), "{wrong}");
+    }
+    assert_eq!(settings.set(UPDATE_MINUTES, "1h"), Err(ValueError::Minutes));
+    assert_eq!(settings.set(UPDATES, "1"), Err(ValueError::Switch));
+    assert_eq!(settings, Settings::default());
 }
 
 #[test]

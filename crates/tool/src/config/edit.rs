@@ -14,7 +14,8 @@ use vkstash_store::base::owner;
 use vkstash_store::settings::file::{APPLICATION, Config, is_of};
 use vkstash_store::settings::places::{FILE, MAX_BYTES, of_path};
 use vkstash_store::settings::{
-    APPLICATION_NAMES, BASES, DEVELOPER_MODE, DISABLED_CACHES, EXCLUDED_PROGRAMS, Settings, ValueError,
+    APPLICATION_NAMES, BASES, DEVELOPER_MODE, DISABLED_CACHES, EXCLUDED_PROGRAMS, Settings, UPDATES,
+    ValueError,
 };
 
 use vkstash_store::stash::inspect::ApplicationInfo;
@@ -181,7 +182,7 @@ fn put(table: &mut Table, name: &str, mut new: Value) {
 /// A value as a file has it: `true`, `30`, a list, or text.
 fn written(name: &str, text: &str) -> Value {
     match (name, text) {
-        (DEVELOPER_MODE, _) => text.eq_ignore_ascii_case("on").into(),
+        (DEVELOPER_MODE | UPDATES, _) => text.eq_ignore_ascii_case("on").into(),
         (DISABLED_CACHES | EXCLUDED_PROGRAMS, text) if text.eq_ignore_ascii_case("none") => {
             Array::new().into()
         }

@@ -10,6 +10,7 @@ use vkstash_store::stash::inspect::ApplicationInfo;
 
 use super::Driver;
 use super::noted::Record;
+use crate::machine;
 use crate::tally::Tally;
 use crate::term::time;
 use crate::units::{counted, plain};
@@ -96,7 +97,7 @@ pub(super) fn count(applications: &[ApplicationInfo], record: &Record) -> Option
             *total.seconds.get_or_insert(0.0) += missing as f64 * seconds;
         }
     }
-    let jobs = std::thread::available_parallelism().map_or(1, |cores| (cores.get() / 2).max(1));
+    let jobs = (machine::processors() / 2).max(1);
     total.seconds = total.seconds.map(|seconds| seconds / jobs as f64);
     (total.programs > 0).then_some(total)
 }
@@ -182,7 +183,7 @@ mod tests {
         ];
         let counted = count(&stash, &record(&[])).unwrap();
         assert_eq!((counted.pipelines, counted.programs), (350, 2));
-        let jobs = std::thread::available_parallelism().map_or(1, |cores| (cores.get() / 2).max(1));
+        let jobs = (machine::processors() / 2).max(1);
         assert!((counted.seconds.unwrap() - 175.0 / jobs as f64).abs() < 1e-6);
         let left = count(&stash, &record(&[("half-0", 100)])).unwrap();
         assert_eq!((left.pipelines, left.programs), (300, 1));
