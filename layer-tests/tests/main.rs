@@ -2,7 +2,6 @@
 //! linking sixty took minutes. One concern in a file.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
-mod absent;
 mod api;
 mod api_identifiers;
 mod asked_first;

@@ -3,9 +3,7 @@
 //! This process plans, watches and counts. Everything that touches a driver happens in worker processes (`child`),
 //! which may crash, hang or grow without harm (docs/prewarm.md).
 
-mod absent;
 mod child;
-mod chips;
 mod crew;
 mod ended;
 mod finish;
@@ -41,7 +39,6 @@ use crate::signals;
 use crate::start;
 use crate::units::counted;
 
-use absent::{Absent, AbsentError};
 use child::Launch;
 use crew::{Crew, Outcome, PhaseOutcome};
 use finish::Finish;
@@ -70,8 +67,6 @@ enum PrewarmError {
     Start(io::Error),
     #[error(transparent)]
     Mesa(#[from] MesaError),
-    #[error(transparent)]
-    Absent(#[from] AbsentError),
     #[error("cannot print it: {0}")]
     Print(#[from] io::Error),
 }
@@ -116,12 +111,8 @@ fn run(args: &PrewarmArgs) -> Result<bool, PrewarmError> {
     }
     let target = args.mesa_foz.as_deref().map(mesa::Target::new).transpose()?;
     let limits = Limits::of(args);
-    let mut launch = launch(args, library, &root)?;
-    let plan = |launch: &Launch| planned(args, launch, &root, &found, &chosen, &limits);
-    let (mut plan, _locks) = match &args.device {
-        Some(named) => Absent::new(named, args.drm_shim.as_deref(), &found)?.planned(&mut launch, plan)?,
-        None => plan(&launch)?,
-    };
+    let launch = launch(args, library, &root)?;
+    let (mut plan, _locks) = planned(args, &launch, &root, &found, &chosen, &limits)?;
     let finish =
         args.finish.as_deref().and_then(plan::header_of).map(|header| Finish::of(&plan, &root, header));
     if let Some(finish) = &finish {
@@ -135,7 +126,6 @@ fn run(args: &PrewarmArgs) -> Result<bool, PrewarmError> {
     let devices = devices.transpose()?.unwrap_or_default();
     let mut report =
         if args.dry_run { Report::planned(&plan) } else { Report::of_work(plan, &launch, limits) };
-    report.chip = launch.stand_in.as_ref().map(|stand_in| stand_in.chip.name);
     match finish.filter(|_| !args.dry_run) {
         Some(finish) => finish.note_tried(),
         // What cannot be noted is called not ready once more.
@@ -201,7 +191,6 @@ fn launch(args: &PrewarmArgs, library: Library, root: &Path) -> Result<Launch, P
         library: library.path,
         root: root.to_owned(),
         private,
-        stand_in: None,
         verbose: args.verbose,
     })
 }
@@ -258,8 +247,6 @@ fn cpu_of_children() -> f64 {
 struct Report {
     applications: Vec<Line>,
     culprits: Vec<Culprit>,
-    /// The chip that stood in for a device that is not here.
-    chip: Option<&'static str>,
     /// The database that was made of the pipelines.
     announced: Option<Announced>,
     /// Workers at a time, and how long they worked, without planning.
@@ -321,7 +308,6 @@ impl Report {
         Report {
             applications: lines,
             culprits: Vec::new(),
-            chip: None,
             announced: None,
             jobs: 0,
             seconds: 0.0,
@@ -394,12 +380,6 @@ impl Report {
         }
         let (made, checked) = (self.sum(|line| line.made), self.sum(|line| line.checked));
         writeln!(out, "made {made}, checked {checked}, quarantined {}", self.culprits.len())?;
-        if let Some(chip) = self.chip {
-            writeln!(
-                out,
-                "the driver has checked it as {chip} without a GPU; no real {chip} has (docs/prewarm.md)"
-            )?;
-        }
         self.announced.as_ref().map_or(Ok(()), |announced| announced.print(out))
     }
 
@@ -426,7 +406,6 @@ impl Report {
             "cpu_seconds": self.cpu_seconds,
             "quarantined": culprits.collect::<Vec<_>>(),
             "applications": self.applications.iter().map(Line::json).collect::<Vec<_>>(),
-            "chip": self.chip,
             "mesa_foz": self.announced.as_ref().map(Announced::json),
         })
     }

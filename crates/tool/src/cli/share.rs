@@ -122,13 +122,6 @@ pub(crate) struct PrewarmArgs {
     /// several GPUs
     #[arg(long)]
     pub(crate) every_device: bool,
-    /// For a device that is not here: a device part of the stash (`vkstash stats -vv` names them), or a chip by its
-    /// name, such as radv:navi21. Drivers of other vendors than AMD cannot do that (docs/prewarm.md)
-    #[arg(long, value_name = "DEVICE", conflicts_with_all = ["every_device", "finish", "mesa_foz"])]
-    pub(crate) device: Option<String>,
-    /// Use this file of Mesa's drm-shim instead of the installed one
-    #[arg(long, value_name = "FILE", requires = "device")]
-    pub(crate) drm_shim: Option<PathBuf>,
     /// Say what would be made, and make nothing
     #[arg(long)]
     pub(crate) dry_run: bool,

@@ -8,7 +8,6 @@ use std::process::{Child as Process, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-use super::chips::StandIn;
 use super::mesa::Private;
 use crate::environment;
 use crate::folder::Folder;
@@ -28,8 +27,6 @@ pub(crate) struct Launch {
     pub(crate) folder: Folder,
     /// What workers that make pipelines use instead of the stash and of the user's cache of Mesa.
     pub(crate) private: Option<Private>,
-    /// The chip that workers see instead of the machine's devices.
-    pub(crate) stand_in: Option<StandIn>,
     /// What drivers and the layer print is shown.
     pub(crate) verbose: bool,
 }
@@ -72,9 +69,6 @@ impl Child {
         }
         if let (Some(private), Some(device)) = (&launch.private, device) {
             private.apply(&mut command, device);
-        }
-        if let Some(stand_in) = &launch.stand_in {
-            stand_in.apply(&mut command);
         }
         let errors = if launch.verbose { Stdio::inherit() } else { Stdio::null() };
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(errors);

@@ -81,8 +81,6 @@ pub(crate) struct Planned {
     pub(crate) name: AppName,
     /// The application's stash, for reading, and for what is quarantined.
     pub(crate) stash: Arc<Stash>,
-    /// The device parts of its stash.
-    pub(crate) parts: Vec<DeviceHeader>,
     /// Recipes in its stash.
     pub(crate) recipes: u64,
     /// Why nothing, or not everything, can be made of it.
@@ -227,14 +225,8 @@ impl Plan {
                 content.insert(*key, of_recipe);
             }
         });
-        let mut planned = Planned {
-            name,
-            stash,
-            parts: info.parts.iter().filter_map(|part| part.device.clone()).collect(),
-            recipes: recipes.len() as u64,
-            problems: Vec::new(),
-            failed: false,
-        };
+        let mut planned =
+            Planned { name, stash, recipes: recipes.len() as u64, problems: Vec::new(), failed: false };
         if !recipes.is_empty() {
             let uses = last_uses(root, &info.folder);
             // The newest run first, and in it what was used first: what a program asks for at its start it waits for.
@@ -320,10 +312,7 @@ impl<'a> Application<'a> {
         used: Option<&BTreeSet<(u32, u32)>>,
     ) -> Result<Groups, AskError> {
         let mut found = Groups::default();
-        let mut present = physical_devices(worker)?;
-        if let Some(stand_in) = &self.launch.stand_in {
-            present.retain(|physical| stand_in.is(physical.vendor, physical.device));
-        }
+        let present = physical_devices(worker)?;
         let configurations = recorded_configurations(worker)?;
         let parts = self.device_parts(&mut found.problems);
         let own = used_in(parts.iter().map(|old| &old.header));
