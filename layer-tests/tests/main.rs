@@ -19,6 +19,7 @@ mod death;
 mod devices_in_turn;
 mod driver_cache;
 mod driver_updates;
+mod driver_manifest;
 mod elevated;
 mod engines;
 mod example;

@@ -66,6 +66,16 @@ pub(crate) fn enable_alone(command: &mut Command, folder: &Folder) {
     command.env("NODEVICE_SELECT", "1");
 }
 
+/// Has the loader of `command` load the driver of this manifest and no other.
+pub(crate) fn load_driver_alone(command: &mut Command, manifest: &Path) {
+    // Older loaders know the second name only.
+    command.env("VK_DRIVER_FILES", manifest).env("VK_ICD_FILENAMES", manifest);
+    // What the user has set for the active driver adds others, or leaves this one out.
+    for name in ["VK_ADD_DRIVER_FILES", "VK_LOADER_DRIVERS_SELECT", "VK_LOADER_DRIVERS_DISABLE"] {
+        command.env_remove(name);
+    }
+}
+
 /// A search path that begins with `folder`.
 fn prepended(folder: &Path, before: Option<OsString>, default: &str) -> OsString {
     let rest = before.filter(|value| !value.is_empty()).unwrap_or_else(|| default.into());
@@ -102,6 +112,7 @@ mod tests {
         let mut command = Command::new("true");
         enable_alone(&mut command, &Folder::create().unwrap());
         disable_driver_caches(&mut command);
+        load_driver_alone(&mut command, Path::new("/driver.json"));
         driver_caches::limits::raise(&mut command);
         let names: Vec<_> = command.get_envs().map(|(name, _)| name.to_owned()).collect();
         assert!(names.iter().any(|name| name == "MESA_SHADER_CACHE_DISABLE"), "{names:?}");

@@ -5,6 +5,7 @@
 
 mod child;
 mod crew;
+mod driver;
 mod ended;
 mod finish;
 mod limits;
@@ -41,6 +42,7 @@ use crate::units::counted;
 
 use child::Launch;
 use crew::{Crew, Outcome, PhaseOutcome};
+use driver::DriverError;
 use finish::Finish;
 use limits::Limits;
 use mesa::{Announced, MesaError, Private};
@@ -65,6 +67,8 @@ enum PrewarmError {
     Folder(#[from] FolderError),
     #[error("cannot start a worker: {0}")]
     Start(io::Error),
+    #[error(transparent)]
+    Driver(#[from] DriverError),
     #[error(transparent)]
     Mesa(#[from] MesaError),
     #[error("cannot print it: {0}")]
@@ -113,6 +117,9 @@ fn run(args: &PrewarmArgs) -> Result<bool, PrewarmError> {
     let limits = Limits::of(args);
     let launch = launch(args, library, &root)?;
     let (mut plan, _locks) = planned(args, &launch, &root, &found, &chosen, &limits)?;
+    if let Some(manifest) = &launch.driver {
+        driver::explain(&mut plan, manifest);
+    }
     let finish =
         args.finish.as_deref().and_then(plan::header_of).map(|header| Finish::of(&plan, &root, header));
     if let Some(finish) = &finish {
@@ -181,6 +188,7 @@ fn planned(
 
 /// How workers are started that use the stash at `root`.
 fn launch(args: &PrewarmArgs, library: Library, root: &Path) -> Result<Launch, PrewarmError> {
+    let driver = args.driver.as_deref().map(driver::manifest).transpose()?;
     let folder = environment::folder_for(std::slice::from_ref(&library))?;
     let executable = start::executable().map_err(PrewarmError::Start)?;
     let named = args.named.as_deref().and_then(|name| named::copy(&executable, folder.path(), name));
@@ -191,6 +199,7 @@ fn launch(args: &PrewarmArgs, library: Library, root: &Path) -> Result<Launch, P
         library: library.path,
         root: root.to_owned(),
         private,
+        driver,
         verbose: args.verbose,
     })
 }

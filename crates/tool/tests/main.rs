@@ -21,6 +21,7 @@ mod manual;
 #[path = "../../store/src/tests/numbers.rs"]
 #[allow(dead_code, reason = "no test here takes seeds")]
 mod numbers;
+mod prewarm;
 mod prune;
 mod quarantine;
 mod report;

@@ -1,6 +1,8 @@
 //! The driver's configuration: the JSON script, its defaults, and changes at run time.
 
-use std::path::PathBuf;
+use std::ffi::{CStr, OsStr};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use serde::Deserialize;
@@ -372,17 +374,34 @@ pub fn merge(text: &str, is_command: impl Fn(&str) -> bool) -> Result<(), String
     Ok(())
 }
 
-/// Reads VKSTASH_TEST_ICD, text or a path, and replaces the script if it changed since the last time. Otherwise
-/// changes at run time stay. `is_command`: as for [`merge`].
+/// The script of this library alone: a file beside it with its name and the extension `.json`.
+fn beside_the_library() -> Option<PathBuf> {
+    let own: fn() -> Option<PathBuf> = beside_the_library;
+    // SAFETY: dladdr gets the address of a function of this library, and fills the structure in; its string lives as
+    // long as the library, and is copied before this function of it returns.
+    let library = unsafe {
+        let mut info: libc::Dl_info = std::mem::zeroed();
+        if libc::dladdr(own as *const libc::c_void, &mut info) == 0 || info.dli_fname.is_null() {
+            return None;
+        }
+        PathBuf::from(OsStr::from_bytes(CStr::from_ptr(info.dli_fname).to_bytes()))
+    };
+    Some(library.with_extension("json")).filter(|path| path.exists())
+}
+
+/// Reads the script beside the library, or else VKSTASH_TEST_ICD, text or a path, and replaces the script if it changed
+/// since the last time. Otherwise changes at run time stay. `is_command`: as for [`merge`].
 ///
 /// # Errors
 /// An error in the text.
 pub fn load(is_command: impl Fn(&str) -> bool) -> Result<(), String> {
-    let Ok(value) = std::env::var("VKSTASH_TEST_ICD") else { return Ok(()) };
-    let text = if value.trim_start().starts_with('{') {
-        value
-    } else {
-        std::fs::read_to_string(&value).map_err(|error| format!("{value}: {error}"))?
+    let read =
+        |path: &Path| std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()));
+    let text = match (beside_the_library(), std::env::var("VKSTASH_TEST_ICD")) {
+        (Some(path), _) => read(&path)?,
+        (None, Ok(value)) if value.trim_start().starts_with('{') => value,
+        (None, Ok(value)) => read(Path::new(&value))?,
+        (None, Err(_)) => return Ok(()),
     };
     {
         let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);

@@ -122,6 +122,10 @@ pub(crate) struct PrewarmArgs {
     /// several GPUs
     #[arg(long)]
     pub(crate) every_device: bool,
+    /// Make it for the driver of this ICD manifest, which is on the disk and need not be the active one (a staged
+    /// package, another Mesa, an image being built); workers load that driver alone (docs/prewarm.md)
+    #[arg(long, value_name = "MANIFEST", conflicts_with = "finish")]
+    pub(crate) driver: Option<PathBuf>,
     /// Say what would be made, and make nothing
     #[arg(long)]
     pub(crate) dry_run: bool,

@@ -27,6 +27,8 @@ pub(crate) struct Launch {
     pub(crate) folder: Folder,
     /// What workers that make pipelines use instead of the stash and of the user's cache of Mesa.
     pub(crate) private: Option<Private>,
+    /// The manifest of the driver that workers load, if it is not the active one.
+    pub(crate) driver: Option<PathBuf>,
     /// What drivers and the layer print is shown.
     pub(crate) verbose: bool,
 }
@@ -69,6 +71,9 @@ impl Child {
         }
         if let (Some(private), Some(device)) = (&launch.private, device) {
             private.apply(&mut command, device);
+        }
+        if let Some(manifest) = &launch.driver {
+            environment::load_driver_alone(&mut command, manifest);
         }
         let errors = if launch.verbose { Stdio::inherit() } else { Stdio::null() };
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(errors);

@@ -185,12 +185,17 @@ impl Runner {
         Ok(serde_json::from_slice(&ended.output)?)
     }
 
-    /// Runs `vkstash prewarm --all` in the environment of a user. Its seconds.
-    pub(crate) fn prewarm(&self, environment: &Environment<'_>) -> Result<f64, Failure> {
+    /// Runs `vkstash prewarm --all` in the environment of a user, for the active driver or for that of a manifest. Its
+    /// seconds.
+    pub(crate) fn prewarm(
+        &self,
+        environment: &Environment<'_>,
+        driver: Option<&Path>,
+    ) -> Result<f64, Failure> {
         let mut command = Command::new(self.client.with_file_name("vkstash"));
         environment.apply(&mut command, &self.home, &self.path("reports"));
         command.env("VKSTASH_LIBRARY", self.library.as_deref().ok_or(NO_LAYER)?);
-        prewarm(command)
+        prewarm(command, driver)
     }
 
     /// Runs this program as a step of its parent, which prints JSON.
@@ -236,10 +241,15 @@ impl Runner {
     }
 }
 
-/// Runs `vkstash prewarm --all` by this command of the tool. Its seconds.
-pub(crate) fn prewarm(mut command: Command) -> Result<f64, Failure> {
+/// Runs `vkstash prewarm --all` by this command of the tool, for the active driver or for that of a manifest. Its
+/// seconds.
+pub(crate) fn prewarm(mut command: Command, driver: Option<&Path>) -> Result<f64, Failure> {
+    command.args(["prewarm", "--all"]);
+    if let Some(manifest) = driver {
+        command.arg("--driver").arg(manifest);
+    }
     let started = Instant::now();
-    let output = command.args(["prewarm", "--all"]).stdin(Stdio::null()).output()?;
+    let output = command.stdin(Stdio::null()).output()?;
     let said = String::from_utf8_lossy(&output.stdout);
     if !output.status.success() {
         let why = String::from_utf8_lossy(&output.stderr);

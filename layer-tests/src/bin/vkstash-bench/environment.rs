@@ -209,8 +209,8 @@ fn test_driver() -> Result<PathBuf, Failure> {
     Ok(std::env::current_exe()?.with_file_name("libvkstash_test_icd.so"))
 }
 
-/// Distributions name the file with or without the architecture.
-fn driver_manifest(name: &str) -> PathBuf {
+/// The manifest of an installed driver. Distributions name the file with or without the architecture.
+pub(crate) fn driver_manifest(name: &str) -> PathBuf {
     let folder = Path::new("/usr/share/vulkan/icd.d");
     let with = folder.join(format!("{name}_icd.{}.json", std::env::consts::ARCH));
     let without = folder.join(format!("{name}_icd.json"));

@@ -1,6 +1,7 @@
 //! `update`: what a user finds after an update of the driver: with an older version of it runs that fill the driver's
-//! cache and the stash, then the first run on the present one, without the layer, with it and nothing done, and with it
-//! after `vkstash prewarm`. At default settings, in turn.
+//! cache and the stash, then the first run on the present one, without the layer, with it and nothing done, with it
+//! after `vkstash prewarm`, and with it where `vkstash prewarm --driver` came before the switch to the present one. At
+//! default settings, in turn.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -59,8 +60,9 @@ struct Measured {
     without: Side,
     nothing_done: Side,
     prewarmed: Side,
-    /// Seconds of `vkstash prewarm`.
-    prewarm: Vec<f64>,
+    switched: Side,
+    /// Seconds of `vkstash prewarm`, after the switch and before it.
+    prewarm: [Vec<f64>; 2],
 }
 
 impl Measured {
@@ -86,9 +88,14 @@ impl Measured {
         compare("before", "before the update", with, "without us", without);
         compare("unprepared", "after it, nothing done", &self.nothing_done, "without us", &self.without);
         compare("prewarmed", "after it and prewarm", &self.prewarmed, "without us", &self.without);
+        compare("switched", "prepared before the switch", &self.switched, "without us", &self.without);
         compare("again", "after it and prewarm", &self.prewarmed, "before the update", with);
-        let what = "vkstash prewarm --all".to_owned();
-        rows.push(Figure::alone(format!("update.{id}.prewarm"), what, &self.prewarm, "s", "itself"));
+        for (name, what, seconds) in [
+            ("prewarm", "vkstash prewarm --all", &self.prewarm[0]),
+            ("prewarm-driver", "vkstash prewarm --all --driver", &self.prewarm[1]),
+        ] {
+            rows.push(Figure::alone(format!("update.{id}.{name}"), what, seconds, "s", "itself"));
+        }
         rows
     }
 }
@@ -120,6 +127,31 @@ pub(crate) fn run(runner: &Runner, options: &Update, rounds: usize) -> Result<Ve
     Ok(tables)
 }
 
+/// The stash of a user, and the driver's disk cache.
+struct Folders {
+    stash: PathBuf,
+    disk: PathBuf,
+}
+
+impl Folders {
+    /// What another user has who has done the same.
+    fn copied(&self, runner: &Runner) -> Result<Folders, Failure> {
+        let copied = Folders { stash: runner.path("stash"), disk: runner.path("disk") };
+        copy(&self.stash, &copied.stash)?;
+        copy(&self.disk, &copied.disk)?;
+        Ok(copied)
+    }
+
+    fn of<'a>(&'a self, environment: Environment<'a>) -> Environment<'a> {
+        environment.with_disk(&self.disk).with_stash(&self.stash)
+    }
+
+    fn remove(self) -> Result<(), Failure> {
+        fs::remove_dir_all(self.stash)?;
+        Ok(fs::remove_dir_all(self.disk)?)
+    }
+}
+
 /// The runs of one user, and of one without the layer.
 fn one_user(
     runner: &Runner,
@@ -130,12 +162,11 @@ fn one_user(
     measured: &mut Measured,
 ) -> Result<(Device, usize), Failure> {
     // The driver's cache and the program's own files are each user's own.
-    let [disk, disk_without] = [runner.folder("disk")?, runner.folder("disk")?];
-    let [stash, unprepared] = [runner.path("stash"), runner.path("stash")];
-    let disk_unprepared = runner.path("disk");
+    let used = Folders { stash: runner.path("stash"), disk: runner.folder("disk")? };
+    let disk_without = runner.folder("disk")?;
     let [file, file_without] = [runner.path("cache-file"), runner.path("cache-file")];
     let plain = Environment { usual_order: true, finish: true, ..Environment::bare(Driver::Radv) };
-    let (with, without) = (plain.with_background().with_disk(&disk), plain.with_disk(&disk_without));
+    let (with, without) = (plain.with_background(), plain.with_disk(&disk_without));
     let arguments = |file: &Path| {
         let mut arguments = vec!["--cache".to_owned(), habit.argument(file)];
         // The time that a program needs from its device to its first pipeline.
@@ -143,33 +174,37 @@ fn one_user(
         arguments.extend(all_features.then(|| "--all-features".to_owned()));
         arguments
     };
-    let (used, mut shown) = (with.with_stash(&stash), None);
     for number in 0..BEFORE {
-        let left = runner.run(&used.with_manifest(older), arguments(&file))?;
+        let left = runner.run(&used.of(with).with_manifest(older), arguments(&file))?;
         let right = runner.run(&without.with_manifest(older), arguments(&file_without))?;
         if number + 1 == BEFORE {
             measured.before[0].push(&left);
             measured.before[1].push(&right);
         }
     }
-    copy(&stash, &unprepared)?;
-    copy(&disk, &disk_unprepared)?;
-    measured.prewarm.push(runner.prewarm(&used)?);
-    let unused = with.with_disk(&disk_unprepared).with_stash(&unprepared);
-    for place in 0..3 {
-        match (round + place) % 3 {
+    let [unprepared, switched] = [used.copied(runner)?, used.copied(runner)?];
+    measured.prewarm[0].push(runner.prewarm(&used.of(with), None)?);
+    // The older driver is still the active one.
+    let new = environment::driver_manifest("radeon");
+    let before = switched.of(with).with_manifest(older);
+    measured.prewarm[1].push(runner.prewarm(&before, Some(&new))?);
+    let mut shown = None;
+    for place in 0..4 {
+        match (round + place) % 4 {
             0 => {
                 let outcome = runner.run(&without, arguments(&file_without))?;
                 measured.without.push(&outcome);
                 shown = Some(outcome.report);
             }
-            1 => measured.nothing_done.push(&runner.run(&unused, arguments(&file))?),
-            _ => measured.prewarmed.push(&runner.run(&used, arguments(&file))?),
+            1 => measured.nothing_done.push(&runner.run(&unprepared.of(with), arguments(&file))?),
+            2 => measured.prewarmed.push(&runner.run(&used.of(with), arguments(&file))?),
+            _ => measured.switched.push(&runner.run(&switched.of(with), arguments(&file))?),
         }
     }
-    for folder in [&disk, &disk_without, &stash, &unprepared, &disk_unprepared] {
-        fs::remove_dir_all(folder)?;
+    for folders in [used, unprepared, switched] {
+        folders.remove()?;
     }
+    fs::remove_dir_all(&disk_without)?;
     let shown = shown.ok_or("no run")?;
     Ok((shown.device, shown.modules.len()))
 }
@@ -182,8 +217,14 @@ fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
 /// Real programs: prints one table, and returns its rows.
 pub(crate) fn run_programs(runner: &Runner, options: &Update) -> Result<Vec<Vec<String>>, Failure> {
     let older = fs::canonicalize(&options.older)?;
-    let head =
-        ["program", "before the update", "first run after it, nothing done", "after prewarm", "prewarm, s"];
+    let head = [
+        "program",
+        "before the update",
+        "first run after it, nothing done",
+        "after prewarm",
+        "prewarm, s",
+        "prepared before the switch",
+    ];
     let mut rows = vec![head.map(str::to_owned)];
     for program in programs::ALL {
         let title = program.title();
@@ -204,28 +245,32 @@ pub(crate) fn run_programs(runner: &Runner, options: &Update) -> Result<Vec<Vec<
     Ok(table)
 }
 
-fn one_program(runner: &Runner, program: Program, older: &Path) -> Result<[String; 5], Failure> {
-    let disk = runner.folder("disk")?;
+fn one_program(runner: &Runner, program: Program, older: &Path) -> Result<[String; 6], Failure> {
     let mut user = User::new(runner, &env::Driver::Radv, true)?;
     let new = user.env.clone();
-    user.env =
+    let used = Folders { stash: new.stash_folder(), disk: runner.folder("disk")? };
+    let old =
         ["VK_DRIVER_FILES", "VK_ICD_FILENAMES"].iter().fold(new.clone(), |env, name| env.var(name, older));
+    user.env = old.clone();
     let mut before = String::new();
     for _ in 0..BEFORE {
-        before = cell(&user.run(program, &disk)?);
+        before = cell(&user.run(program, &used.disk)?);
     }
-    let [unprepared, disk_unprepared] = [runner.path("stash"), runner.path("disk")];
-    copy(&new.stash_folder(), &unprepared)?;
-    copy(&disk, &disk_unprepared)?;
-    user.env = new.clone().stash(&unprepared);
-    let nothing_done = cell(&user.run(program, &disk_unprepared)?);
-    let seconds = prewarm(&new, &disk)?;
-    user.env = new;
-    let after = cell(&user.run(program, &disk)?);
-    for folder in [&disk, &unprepared, &disk_unprepared] {
-        fs::remove_dir_all(folder)?;
+    let [unprepared, switched] = [used.copied(runner)?, used.copied(runner)?];
+    let manifest = env::installed_manifest(&env::Driver::Radv).ok_or("no manifest of RADV")?;
+    // The older driver is still the active one.
+    prewarm(&old.stash(&switched.stash), &switched.disk, Some(&manifest))?;
+    let mut first_run = |folders: &Folders| -> Result<String, Failure> {
+        user.env = new.clone().stash(&folders.stash);
+        Ok(cell(&user.run(program, &folders.disk)?))
+    };
+    let nothing_done = first_run(&unprepared)?;
+    let seconds = prewarm(&new, &used.disk, None)?;
+    let (after, prepared) = (first_run(&used)?, first_run(&switched)?);
+    for folders in [used, unprepared, switched] {
+        folders.remove()?;
     }
-    Ok([program.title().to_owned(), before, nothing_done, after, format!("{seconds:.1}")])
+    Ok([program.title().to_owned(), before, nothing_done, after, format!("{seconds:.1}"), prepared])
 }
 
 fn cell(ran: &Ran) -> String {
@@ -237,11 +282,12 @@ fn cell(ran: &Ran) -> String {
     format!("{ready} + {served} of {all}, {calls:.1} ms{why}")
 }
 
-/// `vkstash prewarm --all` on the fake render node that the programs have. Its seconds.
-fn prewarm(env: &Env, disk: &Path) -> Result<f64, Failure> {
+/// `vkstash prewarm --all` on the fake render node that the programs have, for the active driver or for that of a
+/// manifest. Its seconds.
+fn prewarm(env: &Env, disk: &Path, driver: Option<&Path>) -> Result<f64, Failure> {
     let tool: PathBuf = env.get("VKSTASH_TOOL").ok_or("the environment names no tool")?.into();
     let mut command = Command::new(tool);
     env.clone().var("MESA_SHADER_CACHE_DIR", disk).without_var("RADV_FORCE_FAMILY").apply(&mut command);
     command.env("VKSTASH_LIBRARY", paths::layer_library());
-    child::prewarm(command)
+    child::prewarm(command, driver)
 }
