@@ -11,6 +11,7 @@ use vkstash_store::base::sync::{Mutex, MutexGuard};
 use vkstash_store::base::thread::{self, Stack};
 use vkstash_store::forks::PerProcess;
 use vkstash_store::format::device::DeviceHeader;
+use vkstash_store::settings;
 use vkstash_store::stash::behind::{DriverVersion, behind};
 use vkstash_store::stash::inspect::parts_of;
 
@@ -90,6 +91,11 @@ fn run() {
 
 /// True: nothing more is to be looked at in this process.
 fn look(errand: Errand) -> bool {
+    let updates = settings::read(&errand.root).all().updates;
+    if updates == Some(false) && !errand.on_battery {
+        tracing::debug!("the settings switch it off that pipelines are compiled again by themselves");
+        return true;
+    }
     let version = DriverVersion::from(&errand.header);
     let parts = parts_of(&errand.root, &errand.folder).unwrap_or_default();
     if behind(&parts, &version).is_none() {

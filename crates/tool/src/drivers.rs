@@ -13,6 +13,7 @@ mod installed;
 mod not_ready;
 mod noted;
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
@@ -28,7 +29,7 @@ use crate::names;
 use crate::term::time;
 
 pub(crate) use not_ready::{NotReady, Prepared};
-use noted::{Noted, Record};
+use noted::{Noted, Record, Writing};
 
 /// So long a command that tells of the stash waits for drivers that it has to ask.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -36,6 +37,11 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const PATIENCE_OF_RUN: Duration = Duration::from_secs(2);
 /// So many milliseconds it is told what was prepared.
 const TOLD_FOR_MS: u64 = 30 * 24 * 60 * 60 * 1000;
+/// Work that was cut off so often on the same drivers is left to the user: the machine may have gone down because of
+/// it.
+pub(crate) const MOST_CUT_OFF: u32 = 3;
+/// So often it is tried to go through an application whose workers fail whatever they do.
+const MOST_TRIES: u32 = 3;
 /// Drivers that did not answer are asked again after so many milliseconds.
 const AGAIN_AFTER_MS: u64 = 60 * 60 * 1000;
 
@@ -87,6 +93,8 @@ pub(crate) struct Updates {
     pub(crate) drivers: Vec<Driver>,
     pub(crate) not_ready: Option<NotReady>,
     pub(crate) prepared: Option<Prepared>,
+    /// How often the service was cut off on these drivers, if it does not try any more.
+    pub(crate) given_up: Option<u32>,
     gone_through: BTreeMap<String, u64>,
 }
 
@@ -115,6 +123,8 @@ pub(crate) struct GoneThrough {
     pub(crate) made: u64,
     /// All were tried: what is still not there cannot be made.
     pub(crate) is_complete: bool,
+    /// Work ended before it was done.
+    pub(crate) was_stopped: bool,
 }
 
 /// Notes what was prepared for the drivers that are here. `before`: the applications as they were.
@@ -130,16 +140,23 @@ pub(crate) fn note(root: &Path, before: &[ApplicationInfo], gone_through: &[Gone
             prepared.programs.insert(gone.folder.clone());
             prepared.unix_ms = time::now();
         }
-        if let Some(most) = lacked.iter().map(|(_, behind)| behind.before).max().filter(|_| gone.is_complete)
-        {
-            record.gone_through.insert(gone.folder.clone(), most);
+        if gone.was_stopped {
+            continue;
+        }
+        let tries = record.tries.entry(gone.folder.clone()).or_default();
+        *tries += 1;
+        if gone.is_complete || *tries >= MOST_TRIES {
+            record.tries.remove(&gone.folder);
+            let most = lacked.iter().map(|(_, behind)| behind.before).max();
+            most.into_iter().for_each(|most| _ = record.gone_through.insert(gone.folder.clone(), most));
+            record.cut_off = 0;
         }
     }
     record.prepared = Some(prepared).filter(|prepared| prepared.pipelines > 0);
     record.not_ready = not_ready::count(&list_applications(root).unwrap_or_default(), &record)
         .map_or(0, |not_ready| not_ready.pipelines);
     noted.put(record);
-    noted.write(root)
+    noted.write(root, Writing::Plain)
 }
 
 /// What the stash with these applications lacks for the drivers that are here.
@@ -147,11 +164,70 @@ pub(crate) fn look(root: &Path, applications: &[ApplicationInfo]) -> Updates {
     look_within(root, applications, PATIENCE)
 }
 
+/// What stands for the drivers that are here: another value, once their files have changed.
+pub(crate) fn digest() -> String {
+    installed::look().digest
+}
+
+/// How long ago a file of a driver was changed.
+pub(crate) fn since_change() -> Duration {
+    installed::look().since_change
+}
+
+/// The applications that lack something for the drivers that are here, those that were played most first.
+pub(crate) fn lacking(root: &Path, applications: &[ApplicationInfo]) -> Vec<ApplicationInfo> {
+    let updates = look(root, applications);
+    let versions: Vec<_> = updates.drivers.iter().map(Driver::version).collect();
+    let lacks = |info: &&ApplicationInfo| !updates.lacks(info, &versions).is_empty();
+    most_played_first(applications.iter().filter(lacks).cloned().collect())
+}
+
+fn most_played_first(mut applications: Vec<ApplicationInfo>) -> Vec<ApplicationInfo> {
+    applications.sort_by_key(|info| Reverse((info.runs.runs, info.runs.until_unix_ms)));
+    applications
+}
+
+/// Notes on the disk that work begins for the drivers that are here: if the machine goes down with it, that is counted.
+pub(crate) fn begin_work(root: &Path) -> io::Result<()> {
+    change(root, |record| record.is_at_work = true)
+}
+
+/// Work has ended in order.
+pub(crate) fn end_work(root: &Path) -> io::Result<()> {
+    change(root, |record| record.is_at_work = false)
+}
+
+/// How often work for the drivers that are here has ended without any order. Nobody works now.
+pub(crate) fn count_cut_off(root: &Path) -> u32 {
+    let is_noted = Noted::read(root).record(&digest()).is_some_and(|record| record.is_at_work);
+    if is_noted {
+        let _ = change(root, |record| {
+            record.is_at_work = false;
+            record.cut_off += 1;
+        });
+    }
+    cut_off(root)
+}
+
+/// The same, of what is noted.
+pub(crate) fn cut_off(root: &Path) -> u32 {
+    Noted::read(root).record(&digest()).map_or(0, |record| record.cut_off)
+}
+
+/// Changes the record of the drivers that are here, if there is one, also for a machine that goes down the next moment.
+fn change(root: &Path, change: impl FnOnce(&mut Record)) -> io::Result<()> {
+    let mut noted = Noted::read(root);
+    let Some(mut record) = noted.record(&digest()).cloned() else { return Ok(()) };
+    change(&mut record);
+    noted.put(record);
+    noted.write(root, Writing::ToDisk)
+}
+
 /// One line about what is not ready, before `vkstash run` starts a program. Where nothing has changed since the last
 /// look it reads a small file.
 pub(crate) fn line_before_run(root: &Path) -> Option<String> {
     let noted = Noted::read(root);
-    if noted.record(&installed::digest()).is_some_and(|record| record.not_ready == 0 && !record.is_stale()) {
+    if noted.record(&digest()).is_some_and(|record| record.not_ready == 0 && !record.is_stale()) {
         return None;
     }
     let applications = list_applications(root).ok()?;
@@ -171,10 +247,11 @@ fn look_within(root: &Path, applications: &[ApplicationInfo], patience: Duration
         record.not_ready = pipelines;
         noted.put(record.clone());
         // A stash that cannot be written is asked again the next time.
-        let _ = noted.write(root);
+        let _ = noted.write(root, Writing::Plain);
     }
-    let Record { drivers, prepared, gone_through, .. } = record;
-    Updates { drivers, not_ready, prepared, gone_through }
+    let Record { drivers, prepared, gone_through, cut_off, .. } = record;
+    let given_up = Some(cut_off).filter(|&cut_off| cut_off >= MOST_CUT_OFF);
+    Updates { drivers, not_ready, prepared, given_up, gone_through }
 }
 
 /// What is noted, and the record of the drivers that are here, which are asked if need be. None: the stash has nothing
@@ -183,7 +260,7 @@ fn known(root: &Path, applications: &[ApplicationInfo], patience: Duration) -> O
     if !applications.iter().flat_map(|info| &info.parts).any(|part| part.device.is_some()) {
         return None;
     }
-    let digest = installed::digest();
+    let digest = digest();
     let noted = Noted::read(root);
     let known = noted.record(&digest).filter(|record| !record.is_stale()).cloned();
     let record = known.unwrap_or_else(|| asked(&digest, patience, noted.record(&digest)));
@@ -201,4 +278,29 @@ fn asked(digest: &str, patience: Duration, before: Option<&Record>) -> Record {
     record.drivers = answer.devices.into_iter().map(Driver::of).collect();
     record.asked_unix_ms = time::now();
     record
+}
+
+#[cfg(test)]
+mod tests {
+    use vkstash_store::reports::totals::Totals;
+
+    use super::*;
+
+    #[test]
+    fn of_applications_that_were_played_as_often_the_one_that_was_played_last_comes_first() {
+        let application = |name: &str, runs: u64, until_unix_ms: u64| {
+            let mut info = ApplicationInfo {
+                folder: name.to_owned(),
+                display: name.to_owned(),
+                parts: Vec::new(),
+                runs: Totals::default(),
+                unusable: BTreeMap::new(),
+            };
+            (info.runs.runs, info.runs.until_unix_ms) = (runs, until_unix_ms);
+            info
+        };
+        let all = vec![application("once", 1, 9), application("old", 5, 1), application("new", 5, 2)];
+        let names: Vec<_> = most_played_first(all).into_iter().map(|info| info.folder).collect();
+        assert_eq!(names, ["new", "old", "once"]);
+    }
 }

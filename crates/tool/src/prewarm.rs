@@ -16,39 +16,40 @@ mod order;
 mod plan;
 mod progress;
 mod quarantine;
+mod report;
+mod service;
+mod stop;
 
-use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use serde_json::{Value, json};
 use vkstash_store::format::refusal::OpenError;
 use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 
 use crate::choice::{ChoiceError, choose};
 use crate::cli::PrewarmArgs;
-use crate::drivers::{self, GoneThrough};
+use crate::drivers;
 use crate::environment::{self, FolderError};
-use crate::library::{self, Library, LibraryError};
+use crate::library::{self, LibraryError};
 use crate::machine;
-use crate::names::driver_version;
 use crate::output::{self, Printer, eprint_line};
 use crate::root;
 use crate::signals;
 use crate::start;
-use crate::units::counted;
 
-use child::Launch;
-use crew::{Crew, Outcome, PhaseOutcome};
+use child::{COMMAND, Launch};
 use driver::DriverError;
 use finish::Finish;
 use limits::Limits;
-use mesa::{Announced, MesaError, Private};
-use plan::{Group, Plan};
-use progress::Keys;
-use quarantine::Culprit;
+use mesa::{MesaError, Private};
+use plan::Plan;
+use report::Report;
+use stop::{Reason, Stop};
+
+/// The service ends its work within this time when a program begins.
+const A_WHILE: Duration = Duration::from_secs(5);
 
 /// Why nothing was done.
 #[derive(Debug, thiserror::Error)]
@@ -76,14 +77,18 @@ enum PrewarmError {
 }
 
 pub(crate) fn main(args: &PrewarmArgs) -> ExitCode {
-    match run(args) {
+    stop::note_signals();
+    let ended = match run(args) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
             eprint_line(&error);
             ExitCode::FAILURE
         }
-    }
+    };
+    // Whoever has sent it is told that it was heard.
+    stop::signal().into_iter().for_each(signals::end_by);
+    ended
 }
 
 /// True: all was well.
@@ -91,31 +96,31 @@ fn run(args: &PrewarmArgs) -> Result<bool, PrewarmError> {
     if args.unless_on_battery && machine::is_on_battery() {
         return Ok(true);
     }
-    if args.background {
+    if args.background || args.after_update {
         lower_priority();
     }
-    if args.after.is_some_and(|pid| !finish::begin_after(pid)) {
+    let stop = Stop::default();
+    if args.after.is_some_and(|pid| !finish::begin_after(pid, &stop)) {
         return Ok(true);
     }
     let root = root::root(args.dir.as_deref()).ok_or(PrewarmError::NoRoot)?;
     // Workers have no other folder than this process, but they get the path by their environment.
     let root = std::path::absolute(&root).map_err(|error| PrewarmError::Dir { dir: root, error })?;
+    if args.after_update {
+        return service::run(args, &root, &stop);
+    }
     let found = list_applications(&root)?;
     let chosen: Vec<&ApplicationInfo> = if args.all {
         found.iter().collect()
     } else {
         args.applications.iter().map(|name| choose(&found, name, &root)).collect::<Result<_, _>>()?
     };
-    let library = match &args.library {
-        Some(path) => library::named(path)?,
-        None => library::find()?.into_iter().next().ok_or(LibraryError::NotFound)?,
-    };
     if let Some(pid) = args.while_running {
-        end_with(pid);
+        end_with(pid, stop.clone());
     }
     let target = args.mesa_foz.as_deref().map(mesa::Target::new).transpose()?;
     let limits = Limits::of(args);
-    let launch = launch(args, library, &root)?;
+    let launch = launch(args, &root, stop)?;
     let (mut plan, _locks) = planned(args, &launch, &root, &found, &chosen, &limits)?;
     if let Some(manifest) = &launch.driver {
         driver::explain(&mut plan, manifest);
@@ -158,7 +163,7 @@ fn run(args: &PrewarmArgs) -> Result<bool, PrewarmError> {
 
 /// Whether what was made is for programs that use the drivers that are here.
 fn is_noted(args: &PrewarmArgs) -> bool {
-    !args.dry_run && args.mesa_foz.is_none() && args.finish.is_none()
+    !args.dry_run && args.mesa_foz.is_none() && args.finish.is_none() && args.driver.is_none()
 }
 
 /// What is to be made for these applications, and the locks that keep another prewarm from them.
@@ -174,7 +179,9 @@ fn planned(
     let mut plan = Plan::default();
     let mut locks = Vec::new();
     for info in chosen {
-        match lock::take(root, &info.folder) {
+        // The layer starts this beside a program, and the service, which may hold the lock, ends its work then.
+        let patience = if args.while_running.is_some() { A_WHILE } else { Duration::ZERO };
+        match lock::take(root, &info.folder, patience) {
             Ok(lock) => locks.push(lock),
             Err(lock::Taken) => {
                 eprint_line(&format_args!("{}: another prewarm works on it", info.display));
@@ -187,7 +194,11 @@ fn planned(
 }
 
 /// How workers are started that use the stash at `root`.
-fn launch(args: &PrewarmArgs, library: Library, root: &Path) -> Result<Launch, PrewarmError> {
+fn launch(args: &PrewarmArgs, root: &Path, stop: Stop) -> Result<Launch, PrewarmError> {
+    let library = match &args.library {
+        Some(path) => library::named(path)?,
+        None => library::find()?.into_iter().next().ok_or(LibraryError::NotFound)?,
+    };
     let driver = args.driver.as_deref().map(driver::manifest).transpose()?;
     let folder = environment::folder_for(std::slice::from_ref(&library))?;
     let executable = start::executable().map_err(PrewarmError::Start)?;
@@ -201,15 +212,16 @@ fn launch(args: &PrewarmArgs, library: Library, root: &Path) -> Result<Launch, P
         private,
         driver,
         verbose: args.verbose,
+        stop,
     })
 }
 
 /// Ends this process, and so its workers, when that one has ended: a launcher that waits for all that its program has
 /// started must not wait for this.
-fn end_with(pid: u32) {
+fn end_with(pid: u32, stop: Stop) {
     std::thread::spawn(move || {
         ended::wait(pid, None);
-        std::process::exit(0);
+        stop.end_soon(Reason::ProgramEnded);
     });
 }
 
@@ -237,288 +249,5 @@ fn lower_priority() {
                 _ => break,
             }
         }
-    }
-}
-
-/// Processor time of all children that have ended, in seconds.
-fn cpu_of_children() -> f64 {
-    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: the structure is on this stack; all zeros is a valid one, also if the call fails.
-    let usage = unsafe {
-        libc::getrusage(libc::RUSAGE_CHILDREN, usage.as_mut_ptr());
-        usage.assume_init()
-    };
-    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
-    seconds(usage.ru_utime) + seconds(usage.ru_stime)
-}
-
-/// What was planned and what came of it.
-struct Report {
-    applications: Vec<Line>,
-    culprits: Vec<Culprit>,
-    /// The database that was made of the pipelines.
-    announced: Option<Announced>,
-    /// Workers at a time, and how long they worked, without planning.
-    jobs: usize,
-    seconds: f64,
-    /// Processor time of these workers.
-    cpu_seconds: f64,
-}
-
-/// One device of one application.
-#[derive(Default)]
-struct Line {
-    application: String,
-    folder: String,
-    device: Option<String>,
-    driver: String,
-    part: String,
-    recipes: u64,
-    there: u64,
-    planned: u64,
-    made: u64,
-    checked: u64,
-    /// Keys that were asked for in the check.
-    to_check: u64,
-    missed: Vec<String>,
-    unrecorded: u64,
-    renewed: u64,
-    unconfirmed: u64,
-    unchecked: BTreeMap<String, u64>,
-    quarantined_before: u64,
-    failed_before: u64,
-    not_kept_before: u64,
-    cannot: BTreeMap<String, u64>,
-    problems: Vec<String>,
-    failed: bool,
-}
-
-impl Report {
-    fn planned(plan: &Plan) -> Report {
-        let mut lines = Vec::new();
-        for (number, application) in plan.applications.iter().enumerate() {
-            let line = || Line {
-                application: application.name.display.clone(),
-                folder: application.name.folder.clone(),
-                recipes: application.recipes,
-                ..Line::default()
-            };
-            let groups = plan.groups.iter().filter(|group| group.application == number);
-            let mut own: Vec<Line> = groups.map(|group| of_group(group, line())).collect();
-            if own.is_empty() {
-                own.push(line());
-            }
-            if let Some(first) = own.first_mut() {
-                first.problems.clone_from(&application.problems);
-                first.failed = application.failed;
-            }
-            lines.extend(own);
-        }
-        Report {
-            applications: lines,
-            culprits: Vec::new(),
-            announced: None,
-            jobs: 0,
-            seconds: 0.0,
-            cpu_seconds: 0.0,
-        }
-    }
-
-    /// Does the work.
-    fn of_work(mut plan: Plan, launch: &Launch, limits: Limits) -> Report {
-        let mut report = Report::planned(&plan);
-        let tasks: usize = plan.groups.iter().map(|group| group.tasks.len()).sum();
-        let checks: usize = plan.groups.iter().map(|group| group.checks.len()).sum();
-        if tasks + checks == 0 {
-            return report;
-        }
-        let (started, spent) = (Instant::now(), cpu_of_children());
-        let mut progress = Keys::new(tasks as u64);
-        let crew = Crew::new(launch, limits, &plan.applications, &mut plan.groups);
-        let (outcomes, culprits) = crew.run(&mut progress);
-        drop(progress);
-        report.jobs = limits.jobs.min(tasks + checks);
-        report.seconds = started.elapsed().as_secs_f64();
-        report.cpu_seconds = cpu_of_children() - spent;
-        // A line for each group, in the same order.
-        let lines = report.applications.iter_mut().filter(|line| line.device.is_some());
-        for ((line, group), outcome) in lines.zip(&plan.groups).zip(&outcomes) {
-            line.there = group.there;
-            line.add(outcome);
-        }
-        report.culprits = culprits;
-        report
-    }
-
-    /// What came of each application.
-    fn gone_through(&self) -> Vec<GoneThrough> {
-        let mut all: Vec<GoneThrough> = Vec::new();
-        for line in &self.applications {
-            let (made, is_complete) = (line.made, !line.failed);
-            match all.last_mut().filter(|gone| gone.folder == line.folder) {
-                Some(gone) => {
-                    gone.made += made;
-                    gone.is_complete &= is_complete;
-                }
-                None => all.push(GoneThrough { folder: line.folder.clone(), made, is_complete }),
-            }
-        }
-        all
-    }
-
-    fn sum(&self, of: impl Fn(&Line) -> u64) -> u64 {
-        self.applications.iter().map(of).sum()
-    }
-
-    /// Nothing was quarantined, everything that was made is taken, and there was a device for each application.
-    fn is_well(&self) -> bool {
-        let is_well = |line: &Line| !line.failed && line.checked == line.to_check;
-        self.culprits.is_empty() && self.applications.iter().all(is_well)
-    }
-
-    fn print(&self, out: &mut impl io::Write, dry_run: bool) -> io::Result<()> {
-        for line in &self.applications {
-            line.print(out, dry_run)?;
-        }
-        for culprit in &self.culprits {
-            writeln!(out, "{culprit}")?;
-        }
-        let (planned, there) = (self.sum(|line| line.planned), self.sum(|line| line.there));
-        if dry_run {
-            return writeln!(out, "{planned} to make, {there} there already");
-        }
-        let (made, checked) = (self.sum(|line| line.made), self.sum(|line| line.checked));
-        writeln!(out, "made {made}, checked {checked}, quarantined {}", self.culprits.len())?;
-        self.announced.as_ref().map_or(Ok(()), |announced| announced.print(out))
-    }
-
-    fn json(&self) -> Value {
-        let culprits = self.culprits.iter().map(|culprit| {
-            json!({
-                "application": culprit.application,
-                "device": culprit.device,
-                "part": culprit.part,
-                "key": culprit.key,
-                "modules": culprit.modules,
-                "reason": culprit.cause,
-                "recorded": culprit.recorded,
-            })
-        });
-        json!({
-            "made": self.sum(|line| line.made),
-            "checked": self.sum(|line| line.checked),
-            "planned": self.sum(|line| line.planned),
-            "there": self.sum(|line| line.there),
-            "well": self.is_well(),
-            "jobs": self.jobs,
-            "seconds": self.seconds,
-            "cpu_seconds": self.cpu_seconds,
-            "quarantined": culprits.collect::<Vec<_>>(),
-            "applications": self.applications.iter().map(Line::json).collect::<Vec<_>>(),
-            "mesa_foz": self.announced.as_ref().map(Announced::json),
-        })
-    }
-}
-
-fn of_group(group: &Group, line: Line) -> Line {
-    Line {
-        device: Some(group.device_name.clone()),
-        driver: driver_version(group.header.driver_id, group.header.driver_version),
-        part: group.header.short_digest(),
-        there: group.there,
-        planned: group.tasks.len() as u64,
-        quarantined_before: group.quarantined_before,
-        failed_before: group.failed_before,
-        not_kept_before: group.not_kept_before,
-        ..line
-    }
-}
-
-impl Line {
-    fn add(&mut self, outcome: &Outcome) {
-        let Outcome { made, checked, to_check, renewed, unconfirmed, unchecked } = outcome;
-        self.made = made.good;
-        self.there += made.there;
-        self.unrecorded = made.unrecorded;
-        self.cannot.clone_from(&made.cannot);
-        self.checked = checked.good;
-        self.to_check = *to_check;
-        self.missed = checked.missed.iter().map(hex::encode).collect();
-        (self.renewed, self.unconfirmed) = (*renewed, *unconfirmed);
-        self.unchecked.clone_from(unchecked);
-        self.failed |= made.failed || checked.failed;
-        let reasons: [(&PhaseOutcome, &str); 2] = [(made, "given up"), (checked, "the check was given up")];
-        for (outcome, what) in reasons {
-            self.problems.extend(outcome.given_up.iter().map(|reason| format!("{what}: {reason}")));
-        }
-        for (reason, count) in &checked.cannot {
-            self.problems.push(format!("{} not checked: {reason}", counted(*count, "pipeline")));
-        }
-    }
-
-    fn print(&self, out: &mut impl io::Write, dry_run: bool) -> io::Result<()> {
-        match &self.device {
-            None => write!(out, "{}: {}", self.application, counted(self.recipes, "recipe"))?,
-            Some(device) => {
-                write!(out, "{} on {device} (driver {}): ", self.application, self.driver)?;
-                if dry_run {
-                    write!(out, "{} to make, {} there already", self.planned, self.there)?;
-                } else {
-                    write!(
-                        out,
-                        "{} made, {} there already, {} checked",
-                        self.made, self.there, self.checked
-                    )?;
-                }
-            }
-        }
-        for (count, what) in [
-            (self.renewed, "of which were not taken any more"),
-            (self.unrecorded + self.not_kept_before, "not kept by the driver"),
-            (self.unconfirmed, "links not confirmed"),
-            (self.unchecked.values().sum(), "not checked"),
-            (self.quarantined_before, "quarantined before"),
-            (self.failed_before, "that the driver refuses"),
-        ] {
-            if count > 0 {
-                write!(out, ", {count} {what}")?;
-            }
-        }
-        writeln!(out)?;
-        for (reason, count) in &self.cannot {
-            writeln!(out, "  {} not made: {reason}", counted(*count, "pipeline"))?;
-        }
-        for key in &self.missed {
-            writeln!(out, "  not taken by the driver: {key}")?;
-        }
-        for problem in &self.problems {
-            writeln!(out, "  {problem}")?;
-        }
-        Ok(())
-    }
-
-    fn json(&self) -> Value {
-        json!({
-            "application": self.application,
-            "folder": self.folder,
-            "device": self.device,
-            "driver_version": self.driver,
-            "part": self.part,
-            "recipes": self.recipes,
-            "there": self.there,
-            "planned": self.planned,
-            "made": self.made,
-            "checked": self.checked,
-            "missed": self.missed,
-            "made_again": self.renewed,
-            "not_confirmed": self.unconfirmed,
-            "not_checked": self.unchecked,
-            "not_kept": self.unrecorded,
-            "not_kept_before": self.not_kept_before,
-            "quarantined_before": self.quarantined_before,
-            "refused_before": self.failed_before,
-            "not_made": self.cannot,
-            "problems": self.problems,
-        })
     }
 }

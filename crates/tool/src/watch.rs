@@ -2,7 +2,6 @@
 //!
 //! | file | what it knows |
 //! |---|---|
-//! | `find` | the live pages of processes |
 //! | `program` | what is shown of one of them, and its JSON |
 //! | `text` | the same as lines |
 //! | `growth` | how the stash grows |
@@ -12,7 +11,6 @@
 //! | `screen` | the terminal: signals, and its state before |
 
 mod draw;
-mod find;
 mod growth;
 mod keyboard;
 mod program;
@@ -23,10 +21,10 @@ mod view;
 use std::io;
 
 use crate::cli::WatchArgs;
+use crate::live_pages::Finder;
 use crate::output;
 use crate::term::time;
 
-use find::Finder;
 use program::Program;
 
 /// Why nothing could be shown.
@@ -50,7 +48,7 @@ pub(crate) fn main(args: &WatchArgs) -> Result<(), WatchError> {
     }
     let mut finder = Finder::default();
     finder.look().map_err(WatchError::Processes)?;
-    let programs: Vec<Program> = finder.programs(time::monotonic());
+    let programs = Program::all(&mut finder, time::monotonic());
     if args.json {
         let json = serde_json::to_string_pretty(&programs)?;
         return Ok(output::print(&format!("{}\n", output::escaped(&json)))?);

@@ -199,6 +199,18 @@ pub(crate) fn stale_guards(folder: &Folder, interrupted: &dyn Fn() -> bool) -> O
     complete.then_some(left)
 }
 
+/// Removes the guard files of a process that has ended.
+pub(crate) fn forgive(folder: &Folder, process: u32) {
+    let begins = format!("{process:08x}-");
+    let names = folder.names(SUFFIX).unwrap_or_default();
+    for name in names.into_iter().filter(|name| name.starts_with(&begins)) {
+        // A locked file is that of a live process, which has the number in another container.
+        if folder.open_to_take(&name).is_ok_and(|fd| locks::take_alone(&fd)) {
+            let _ = folder.remove_file(&name);
+        }
+    }
+}
+
 /// There is no descriptor or no memory to read the file.
 struct NotNow;
 

@@ -17,6 +17,7 @@
 //! | `one_file` | one segment file, wherever it is |
 //! | `browse` | a part's records, for commands that only read them |
 //! | `transfer` | segment files that are exported and imported |
+//! | `stopped` | processes that were killed on purpose |
 //! | `strict` | segment files that somebody else has made, and that are used as they are |
 
 pub(crate) mod background_mode;
@@ -30,6 +31,7 @@ pub mod open;
 pub(crate) mod own_report;
 pub(crate) mod schedule;
 pub mod siblings;
+pub mod stopped;
 pub mod strict;
 pub mod transfer;
 pub mod uses;

@@ -15,6 +15,7 @@ use crate::forks as fork;
 use crate::format::record::WORKERS;
 use crate::part::admission::Admission;
 use crate::part::crash_guard::CrashGuard;
+use crate::stash::stopped::forgive;
 use crate::tests::processes::in_a_child;
 use crate::tests::*;
 
@@ -135,6 +136,26 @@ fn a_guard_file_whose_lock_is_held_is_not_counted() {
     assert_eq!(crashes_found(root.path(), &artifact), 0, "its lock is held");
     drop(left);
     assert_eq!(crashes_found(root.path(), &artifact), 1);
+}
+
+/// Whoever has killed a process on purpose takes its file away.
+#[test]
+fn the_end_of_a_process_that_was_killed_on_purpose_is_no_crash() {
+    let root = root();
+    let (artifact, _, left) = after_a_crash(root.path());
+    let process = std::process::id();
+    forgive(root.path(), &app().folder, process + 1);
+    assert!(left.exists(), "the file of another process");
+    forgive(root.path(), "no-such-application", process);
+    assert!(left.exists());
+    let locked = std::fs::File::open(&left).unwrap();
+    flock(&locked, FlockOperation::LockExclusive).unwrap();
+    forgive(root.path(), &app().folder, process);
+    assert!(left.exists(), "its process lives");
+    drop(locked);
+    forgive(root.path(), &app().folder, process);
+    assert!(!left.exists());
+    assert_eq!(crashes_found(root.path(), &artifact), 0);
 }
 
 #[test]

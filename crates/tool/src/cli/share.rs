@@ -110,7 +110,8 @@ pub(crate) struct ImportArgs {
 #[derive(Args)]
 pub(crate) struct PrewarmArgs {
     /// These applications: their names, or the names of their folders in the stash
-    #[arg(value_name = "APPLICATION", required_unless_present = "all", conflicts_with = "all")]
+    #[arg(value_name = "APPLICATION", required_unless_present_any = ["all", "after_update"])]
+    #[arg(conflicts_with_all = ["all", "after_update"])]
     pub(crate) applications: Vec<String>,
     /// All applications
     #[arg(long)]
@@ -118,6 +119,13 @@ pub(crate) struct PrewarmArgs {
     /// Only where another version of the driver has compiled what the present one has not
     #[arg(long)]
     pub(crate) if_driver_changed: bool,
+    /// What the service does after an update of a driver: compiles what programs lack, those that were played most
+    /// first, at the lowest priority, while no program with the layer runs, and within the `update` settings
+    #[arg(long, conflicts_with_all = ["all", "finish", "mesa_foz", "driver", "dry_run", "every_device", "json"])]
+    pub(crate) after_update: bool,
+    /// Do not wait until a driver was unchanged for some seconds
+    #[arg(long, requires = "after_update", hide = true)]
+    pub(crate) at_once: bool,
     /// On every device of this machine, and not only on those that programs used; for an import on a new machine with
     /// several GPUs
     #[arg(long)]

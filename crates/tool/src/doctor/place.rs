@@ -117,6 +117,15 @@ fn examine_content(root: &Path, applications: &[ApplicationInfo], findings: &mut
 /// Whether the drivers that are here have compiled what other versions of them had.
 fn examine_updates(root: &Path, applications: &[ApplicationInfo], findings: &mut Vec<Finding>) {
     let updates = drivers::look(root, applications);
+    if let Some(cut_off) = updates.given_up {
+        findings.push(Finding::note(
+            format!(
+                "the service compiles nothing for these drivers any more: it was cut off {cut_off} times, as if the \
+                 machine went down"
+            ),
+            "`vkstash prewarm --all` tries again, and `vkstash quarantine` names what a driver died of",
+        ));
+    }
     let Some(told) = updates.told(time::now()) else { return };
     findings.push(match updates.not_ready {
         Some(_) => Finding::note(told, "or let it be done by itself: `vkstash background` says how"),

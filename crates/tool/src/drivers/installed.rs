@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
 
 use sha2::{Digest as _, Sha256};
 use vkstash_model::driver_options;
@@ -32,11 +33,19 @@ const VARIABLES: [&str; 9] = [
     "RADV_FORCE_FAMILY",
 ];
 
-/// The digest, for processes with this environment on this machine. The kernel's half of NVIDIA's driver is in it,
+/// What is known without asking a driver.
+pub(super) struct Installed {
+    pub(super) digest: String,
+    /// Since a file was last changed.
+    pub(super) since_change: Duration,
+}
+
+/// Looks at them, for processes with this environment on this machine. The kernel's half of NVIDIA's driver is in it,
 /// because the other half answers when both are of one version only, which they are after the next boot; and the
 /// devices are, because a GPU may come later.
-pub(super) fn digest() -> String {
+pub(super) fn look() -> Installed {
     let mut text = String::new();
+    let mut newest = 0;
     // A stash may be shared by several machines.
     for path in ["/etc/machine-id", "/sys/module/nvidia/version"] {
         let _ = writeln!(text, "{path} {}", fs::read_to_string(path).unwrap_or_default().trim());
@@ -50,12 +59,16 @@ pub(super) fn digest() -> String {
     }
     let set = |name: &str| env::var_os(name);
     for manifest in DRIVERS.folders(&set).iter().flat_map(|folder| json_files(folder)) {
-        add_file(&mut text, &manifest);
-        if let Some(library) = library(&manifest) {
-            add_file(&mut text, &library);
+        for file in [Some(manifest.clone()), library(&manifest)].into_iter().flatten() {
+            newest = newest.max(add_file(&mut text, &file));
         }
     }
-    hex::encode(&Sha256::digest(text.as_bytes())[..16])
+    let changed = UNIX_EPOCH + Duration::from_secs(u64::try_from(newest).unwrap_or(0));
+    Installed {
+        digest: hex::encode(&Sha256::digest(text.as_bytes())[..16]),
+        // A change that is to come, by a clock that was set back, is no reason to wait for it.
+        since_change: changed.elapsed().unwrap_or(Duration::MAX),
+    }
 }
 
 /// The names of the devices that drivers open.
@@ -68,9 +81,10 @@ fn nodes() -> Vec<OsString> {
     nodes
 }
 
-/// A file's name, and what changes when another one takes its place.
-fn add_file(text: &mut String, path: &Path) {
-    let _ = match path.metadata() {
+/// Adds a file's name, and what changes when another one takes its place. Returns when it was changed, in seconds.
+fn add_file(text: &mut String, path: &Path) -> i64 {
+    let metadata = path.metadata();
+    let _ = match &metadata {
         Ok(of) => writeln!(
             text,
             "{} {} {} {}.{:09} {}",
@@ -79,11 +93,12 @@ fn add_file(text: &mut String, path: &Path) {
             of.size(),
             of.mtime(),
             of.mtime_nsec(),
-            // Files of an image have the times of its build.
+            // Packages have files with the times of their build.
             of.ctime()
         ),
         Err(_) => writeln!(text, "{} none", path.display()),
     };
+    metadata.map_or(0, |of| of.ctime())
 }
 
 /// The library that a manifest names. None: it cannot be told.

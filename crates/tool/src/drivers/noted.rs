@@ -1,6 +1,7 @@
 //! The file `drivers.json` of a stash (docs/format.md): what was found out of drivers, by the digest of their files.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::Path;
 
@@ -41,6 +42,24 @@ pub(super) struct Record {
     /// what was not made of these cannot be made.
     pub(super) gone_through: BTreeMap<String, u64>,
     pub(super) prepared: Option<Prepared>,
+    /// How often it was tried in vain to go through an application.
+    #[serde(default)]
+    pub(super) tries: BTreeMap<String, u32>,
+    /// The service works for these drivers.
+    #[serde(default)]
+    pub(super) is_at_work: bool,
+    /// How often it has ended without taking that back.
+    #[serde(default)]
+    pub(super) cut_off: u32,
+}
+
+/// How a file is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Writing {
+    /// What a power cut takes is found out once more.
+    Plain,
+    /// Also if the machine goes down the next moment.
+    ToDisk,
 }
 
 impl Noted {
@@ -65,13 +84,16 @@ impl Noted {
     }
 
     /// Replaces the file as a whole.
-    pub(super) fn write(&mut self, root: &Path) -> io::Result<()> {
+    pub(super) fn write(&mut self, root: &Path, writing: Writing) -> io::Result<()> {
         self.version = VERSION;
         let mut file = tempfile::Builder::new().prefix(".drivers-").tempfile_in(root)?;
         serde_json::to_writer_pretty(&mut file, self)?;
         file.flush()?;
+        if writing == Writing::ToDisk {
+            file.as_file().sync_all()?;
+        }
         file.persist(root.join(NAME))?;
-        Ok(())
+        if writing == Writing::ToDisk { File::open(root)?.sync_all() } else { Ok(()) }
     }
 }
 
@@ -97,7 +119,7 @@ mod tests {
         for number in 0..20 {
             noted.put(Record { not_ready: number, ..Record::new(&format!("d{}", number % 18)) });
         }
-        noted.write(root.path()).unwrap();
+        noted.write(root.path(), Writing::Plain).unwrap();
         let read = Noted::read(root.path());
         assert_eq!(read.records.len(), MOST_RECORDS);
         assert_eq!(read.record("d1").map(|record| record.not_ready), Some(19));

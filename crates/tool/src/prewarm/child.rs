@@ -9,6 +9,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
 use super::mesa::Private;
+use super::stop::{Reason, Stop};
 use crate::environment;
 use crate::folder::Folder;
 
@@ -31,6 +32,8 @@ pub(crate) struct Launch {
     pub(crate) driver: Option<PathBuf>,
     /// What drivers and the layer print is shown.
     pub(crate) verbose: bool,
+    /// Asked while workers work.
+    pub(crate) stop: Stop,
 }
 
 /// What a worker says, and whose it is.
@@ -93,6 +96,8 @@ impl Child {
         // SAFETY: the closure runs between fork and exec, and makes async-signal-safe system calls only; an error of
         // this kind needs no memory.
         unsafe { command.pre_exec(prepare) };
+        // A terminal tells its whole foreground group to end; workers end when this process says so.
+        command.process_group(0);
         let mut process = command.spawn()?;
         let input = process.stdin.take();
         let output = process.stdout.take();
@@ -137,6 +142,11 @@ impl Child {
         let _ = self.process.kill();
     }
 
+    /// Its process ID.
+    pub(crate) fn id(&self) -> u32 {
+        self.process.id()
+    }
+
     /// How it ended. Call it after [`Event::End`].
     pub(crate) fn wait(mut self) -> io::Result<ExitStatus> {
         self.input = None;
@@ -161,7 +171,11 @@ pub(crate) struct QuestionedWorker {
     child: Child,
     events: Receiver<(u64, Event)>,
     timeout: Duration,
+    stop: Stop,
 }
+
+/// How often it is asked whether work is to end.
+const LOOK_EVERY: Duration = Duration::from_millis(25);
 
 /// Why a question got no answer.
 #[derive(Debug, thiserror::Error)]
@@ -172,6 +186,8 @@ pub(crate) enum AskError {
     Died(String),
     #[error("the worker did not answer within {} s", .0.as_secs())]
     Hung(Duration),
+    #[error("{0}")]
+    Stopped(Reason),
     #[error("{0}")]
     Cannot(String),
 }
@@ -184,7 +200,8 @@ impl QuestionedWorker {
         timeout: Duration,
     ) -> Result<QuestionedWorker, AskError> {
         let (sender, events) = channel();
-        Ok(QuestionedWorker { child: Child::start(launch, application, None, &sender, 0)?, events, timeout })
+        let child = Child::start(launch, application, None, &sender, 0)?;
+        Ok(QuestionedWorker { child, events, timeout, stop: launch.stop.clone() })
     }
 
     /// The lines of an answer, up to the one whose first word is `last`, which is left out if it is the only word.
@@ -194,7 +211,7 @@ impl QuestionedWorker {
         let mut lines = Vec::new();
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            match self.events.recv_timeout(left) {
+            match self.events.recv_timeout(left.min(LOOK_EVERY)) {
                 Ok((_, Event::Line(line))) if line == last => return Ok(lines),
                 Ok((_, Event::Line(line))) => match line.split_once(' ') {
                     Some(("cannot", reason)) => return Err(AskError::Cannot(reason.to_owned())),
@@ -206,6 +223,12 @@ impl QuestionedWorker {
                 },
                 Ok((_, Event::End)) | Err(RecvTimeoutError::Disconnected) => {
                     return Err(AskError::Died(ending(self.child.process.wait())));
+                }
+                Err(RecvTimeoutError::Timeout) if !left.is_zero() => {
+                    if let Some(reason) = self.stop.reason() {
+                        self.child.kill();
+                        return Err(AskError::Stopped(reason));
+                    }
                 }
                 Err(RecvTimeoutError::Timeout) => {
                     self.child.kill();

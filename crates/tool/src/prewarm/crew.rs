@@ -7,14 +7,18 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Display;
+use std::os::unix::process::ExitStatusExt as _;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
+
+use vkstash_store::stash::stopped::forgive;
 
 use super::child::{Child, Event, Launch, ending};
 use super::limits::Limits;
 use super::order::Task;
 use super::plan::{Group, Planned, from_hex, header_of};
 use super::quarantine::{self, Cause, Culprit};
+use super::stop;
 
 /// Keys that a worker has at most: the one that it works on and the next ones, so that it never waits for its parent.
 const AT_ONCE: usize = 16;
@@ -129,6 +133,8 @@ struct Slot {
     retiring: bool,
     /// Why it was killed.
     killed: Option<Cause>,
+    /// It was killed before it was done, because work ends.
+    stopped: bool,
 }
 
 /// All workers.
@@ -144,6 +150,8 @@ pub(crate) struct Crew<'a> {
     slots: Vec<Slot>,
     marks: u64,
     looked: Instant,
+    /// Work has ended before it was done.
+    stopped: bool,
     sender: Sender<(u64, Event)>,
     events: Receiver<(u64, Event)>,
 }
@@ -169,15 +177,20 @@ impl<'a> Crew<'a> {
             slots: Vec::new(),
             marks: 0,
             looked: Instant::now(),
+            stopped: false,
             sender,
             events,
         }
     }
 
-    /// Works until nothing is left to do.
+    /// Works until nothing is left to do, or until it is to stop.
     pub(crate) fn run(mut self, watcher: &mut dyn Watcher) -> (Vec<Outcome>, Vec<Culprit>) {
         loop {
-            self.employ(watcher);
+            if self.launch.stop.reason().is_some() {
+                self.stop();
+            } else {
+                self.employ(watcher);
+            }
             if self.slots.is_empty() {
                 break;
             }
@@ -192,6 +205,15 @@ impl<'a> Crew<'a> {
             }
         }
         (self.outcomes, self.culprits)
+    }
+
+    /// Ends all workers. What they have reported is on the disk.
+    fn stop(&mut self) {
+        self.stopped = true;
+        for slot in self.slots.iter_mut().filter(|slot| slot.killed.is_none()) {
+            slot.stopped = true;
+            slot.child.kill();
+        }
     }
 
     /// Gives keys to the workers, and starts workers where there is work, up to the limit.
@@ -267,6 +289,7 @@ impl<'a> Crew<'a> {
                     answered: 0,
                     retiring: false,
                     killed: None,
+                    stopped: false,
                 });
                 true
             }
@@ -325,7 +348,7 @@ impl<'a> Crew<'a> {
     /// Looks at times and memory.
     fn look(&mut self) {
         for slot in &mut self.slots {
-            if slot.killed.is_some() {
+            if slot.killed.is_some() || slot.stopped {
                 continue;
             }
             let patience = match (slot.ready, slot.sent.is_empty()) {
@@ -452,13 +475,18 @@ impl<'a> Crew<'a> {
     /// A worker has ended.
     fn bury(&mut self, at: usize, watcher: &mut dyn Watcher) {
         let slot = self.slots.swap_remove(at);
-        let Slot { mut sent, group, phase, ready, working, answered, killed, .. } = slot;
-        let status = ending(slot.child.wait());
+        let Slot { mut sent, group, phase, ready, working, answered, killed, stopped, .. } = slot;
+        let process = slot.child.id();
+        let status = slot.child.wait();
+        let is_asked_to = status.as_ref().is_ok_and(|status| status.signal().is_some_and(is_ending));
+        if is_asked_to || stopped {
+            return self.forgive(process, group, phase, sent, watcher);
+        }
         if sent.is_empty() && ready {
             // In order, or after its work.
             return;
         }
-        let cause = killed.unwrap_or(Cause::Died(status));
+        let cause = killed.unwrap_or(Cause::Died(ending(status)));
         let culprit = if working { sent.pop_front() } else { None };
         let tasks = self.tasks_mut(group, phase);
         for task in sent.into_iter().rev() {
@@ -472,13 +500,37 @@ impl<'a> Crew<'a> {
                 tasks.push_front(task);
             }
             Some(task) => self.blame(group, phase, &task, cause, watcher),
-            None => {
-                let failures = &mut self.failures[group][phase as usize];
-                *failures += 1;
-                if *failures >= ATTEMPTS {
-                    self.give_up(group, phase, &format!("the worker {cause}"), watcher);
-                }
-            }
+            None => self.fail(group, phase, &format!("the worker {cause}"), watcher),
+        }
+    }
+
+    /// A worker was ended on purpose, by this process or by somebody's signal: neither the driver nor a key is to
+    /// blame, and another worker goes on.
+    fn forgive(
+        &mut self,
+        process: u32,
+        group: usize,
+        phase: Phase,
+        sent: VecDeque<Task>,
+        watcher: &mut dyn Watcher,
+    ) {
+        let folder = &self.applications[self.groups[group].application].name.folder;
+        forgive(&self.launch.root, folder, process);
+        let tasks = self.tasks_mut(group, phase);
+        for task in sent.into_iter().rev() {
+            tasks.push_front(task);
+        }
+        if !self.stopped {
+            self.fail(group, phase, "the worker was told to end", watcher);
+        }
+    }
+
+    /// A worker has ended without a culprit. Not too many others are started.
+    fn fail(&mut self, group: usize, phase: Phase, reason: &str, watcher: &mut dyn Watcher) {
+        let failures = &mut self.failures[group][phase as usize];
+        *failures += 1;
+        if *failures >= ATTEMPTS {
+            self.give_up(group, phase, reason, watcher);
         }
     }
 
@@ -508,6 +560,10 @@ impl<'a> Crew<'a> {
             }
         }
     }
+}
+
+fn is_ending(signal: i32) -> bool {
+    stop::ENDING.contains(&signal)
 }
 
 /// Microseconds of work.

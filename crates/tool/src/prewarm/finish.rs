@@ -15,6 +15,7 @@ use vkstash_store::stash::open::Stash;
 
 use super::ended;
 use super::plan::{Group, Plan};
+use super::stop::{Reason, Stop};
 
 /// How long the program may take to end.
 const TO_END: Duration = Duration::from_secs(60);
@@ -24,12 +25,13 @@ const MOST: Duration = Duration::from_secs(60);
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Waits for the end of the program, and from then on this process ends after [`MOST`]. False: the program goes on.
-pub(crate) fn begin_after(pid: u32) -> bool {
+pub(crate) fn begin_after(pid: u32, stop: &Stop) -> bool {
     let has_ended = ended::wait(pid, Some(TO_END));
     if has_ended {
-        std::thread::spawn(|| {
+        let stop = stop.clone();
+        std::thread::spawn(move || {
             std::thread::sleep(MOST);
-            std::process::exit(0);
+            stop.end_soon(Reason::TimeOver);
         });
     }
     has_ended

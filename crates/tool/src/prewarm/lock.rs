@@ -2,9 +2,12 @@
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 use rustix::io::Errno;
+
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Another process works on the application.
 #[derive(Debug)]
@@ -15,9 +18,25 @@ pub(crate) struct Lock(#[allow(dead_code, reason = "closed when it is dropped")]
 
 /// Takes the lock of an application: that of the folder of its portable part, which nobody else locks, so that no file
 /// has to be made for it.
-pub(crate) fn take(root: &Path, application: &str) -> Result<Lock, Taken> {
+/// Another process may hold it so long.
+pub(crate) fn take(root: &Path, application: &str, patience: Duration) -> Result<Lock, Taken> {
+    let began = Instant::now();
+    loop {
+        match taken(&root.join(application).join("portable")) {
+            Err(Taken) if began.elapsed() < patience => std::thread::sleep(LOOK_EVERY),
+            taken => return taken,
+        }
+    }
+}
+
+/// Takes the lock of all stashes below this root: that of its folder. One service at a time works there.
+pub(crate) fn take_all(root: &Path) -> Result<Lock, Taken> {
+    taken(root)
+}
+
+fn taken(folder: &Path) -> Result<Lock, Taken> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let Ok(folder) = open(root.join(application).join("portable"), flags, Mode::empty()) else {
+    let Ok(folder) = open(folder, flags, Mode::empty()) else {
         return Ok(Lock(None));
     };
     match flock(&folder, FlockOperation::NonBlockingLockExclusive) {

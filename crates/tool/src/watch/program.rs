@@ -1,5 +1,6 @@
 //! What is shown of one program. Its fields are the names in JSON (docs/watch.md).
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
@@ -7,6 +8,7 @@ use vkstash_model::counters::Count;
 use vkstash_model::live::{Activity, COUNTED, Live, LiveCall, LiveError};
 use vkstash_store::reports::model::DeviceReport;
 
+use crate::live_pages::Finder;
 use crate::tally::Tally;
 
 /// A program.
@@ -50,6 +52,18 @@ pub(super) struct Call {
 }
 
 impl Program {
+    /// Those that run now, the one that has started last first.
+    pub(super) fn all(finder: &mut Finder, monotonic_ns: u64) -> Vec<Program> {
+        let of = |(pid, read): (u32, Result<Live, LiveError>)| match &read {
+            // It is not written yet.
+            Err(LiveError::Empty) => None,
+            read => Some(Program::of(pid, read, monotonic_ns)),
+        };
+        let mut programs: Vec<_> = finder.read().into_iter().filter_map(of).collect();
+        programs.sort_by_key(|program| (Reverse(program.started()), program.pid));
+        programs
+    }
+
     pub(super) fn of(pid: u32, read: &Result<Live, LiveError>, monotonic_ns: u64) -> Program {
         match read {
             Ok(live) => Program { pid, unreadable: None, state: Some(State::of(live, monotonic_ns)) },

@@ -7,9 +7,10 @@ use ratatui::DefaultTerminal;
 
 use super::WatchError;
 use super::draw::draw;
-use super::find::Finder;
 use super::keyboard::{Action, Keyboard};
+use super::program::Program;
 use super::view::View;
+use crate::live_pages::Finder;
 use crate::pending_signals::PendingSignals;
 use crate::term::time;
 
@@ -55,7 +56,7 @@ fn watch(terminal: &mut DefaultTerminal, finder: &mut Finder, signals: &PendingS
             finder.look()?;
             looked = now;
         }
-        view.update(finder.programs(time::monotonic()), now);
+        view.update(Program::all(finder, time::monotonic()), now);
         terminal.draw(|frame| draw(frame, &view))?;
         loop {
             if signals.have_come() {

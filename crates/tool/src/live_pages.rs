@@ -7,11 +7,9 @@ use std::path::{Path, PathBuf};
 
 use vkstash_model::live::{self, LINK, Live, LiveError, SIZE};
 
-use super::program::Program;
-
 /// The pages that are known, and open.
 #[derive(Default)]
-pub(super) struct Finder {
+pub(crate) struct Finder {
     pages: Vec<Page>,
 }
 
@@ -26,7 +24,7 @@ struct Page {
 
 impl Finder {
     /// Looks for processes that have begun.
-    pub(super) fn look(&mut self) -> io::Result<()> {
+    pub(crate) fn look(&mut self) -> io::Result<()> {
         for entry in fs::read_dir("/proc")? {
             // Processes may end meanwhile, and those of others may not be looked into.
             let Ok(entry) = entry else { continue };
@@ -51,17 +49,10 @@ impl Finder {
         }
     }
 
-    /// What the processes that still run say now, the one that has started last first.
-    pub(super) fn programs(&mut self, monotonic_ns: u64) -> Vec<Program> {
+    /// What the processes that still run say now.
+    pub(crate) fn read(&mut self) -> Vec<(u32, Result<Live, LiveError>)> {
         self.pages.retain(|page| is_live(&page.link));
-        let read = |page: &Page| match page.read() {
-            // It is not written yet.
-            Err(LiveError::Empty) => None,
-            read => Some(Program::of(page.pid, &read, monotonic_ns)),
-        };
-        let mut programs: Vec<_> = self.pages.iter().filter_map(read).collect();
-        programs.sort_by_key(|program| (std::cmp::Reverse(program.started()), program.pid));
-        programs
+        self.pages.iter().map(|page| (page.pid, page.read())).collect()
     }
 }
 

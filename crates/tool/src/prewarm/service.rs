@@ -1,0 +1,195 @@
+//! `vkstash prewarm --after-update`: the service that compiles again what an update of a driver has made useless, while
+//! nobody plays (docs/prewarm.md).
+//!
+//! | file | what it knows |
+//! |---|---|
+//! | `decision` | what is done next, of what is so |
+//! | `surroundings` | what is so: programs, power, memory, the disk |
+
+mod decision;
+mod surroundings;
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use vkstash_store::settings;
+use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
+
+use super::child::Launch;
+use super::limits::Limits;
+use super::report::Report;
+use super::stop::{self, Stop};
+use super::{PrewarmError, launch, lock, planned};
+use crate::cli::PrewarmArgs;
+use crate::drivers;
+use crate::in_force::{self, UpdateLimits};
+use crate::output::{Printer, eprint_line};
+
+use decision::{Action, Situation, Wait};
+use surroundings::Surroundings;
+
+/// How often it is looked whether work is to stop.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How long nothing is looked at while it is waited; the end of a program is noticed earlier.
+const WAIT: Duration = Duration::from_secs(20);
+
+/// True: all was well.
+pub(super) fn run(args: &PrewarmArgs, root: &Path, stop: &Stop) -> Result<bool, PrewarmError> {
+    let Ok(_lock) = lock::take_all(root) else {
+        eprint_line(&"another one works on this stash");
+        return Ok(true);
+    };
+    let mut service = Service {
+        args,
+        root,
+        launch: launch(args, root, stop.clone())?,
+        surroundings: Surroundings::new(args.dir.as_ref().map(|_| root)),
+        tried: HashSet::new(),
+        worked: Duration::ZERO,
+        is_well: true,
+    };
+    service.run()
+}
+
+struct Service<'a> {
+    args: &'a PrewarmArgs,
+    root: &'a Path,
+    launch: Launch,
+    surroundings: Surroundings,
+    /// Applications that this process has gone through, or could not, with the drivers that were there then.
+    tried: HashSet<(String, String)>,
+    worked: Duration,
+    is_well: bool,
+}
+
+impl Service<'_> {
+    fn run(&mut self) -> Result<bool, PrewarmError> {
+        let mut said = None;
+        let mut cut_off = drivers::count_cut_off(self.root);
+        loop {
+            let limits = self.limits();
+            let drivers = drivers::digest();
+            let since_change = if self.args.at_once { Duration::MAX } else { drivers::since_change() };
+            let (found, left) = if since_change < decision::SETTLED || !limits.is_on {
+                (Vec::new(), Vec::new())
+            } else {
+                self.left(&drivers)?
+            };
+            let situation = Situation {
+                left: left.len(),
+                cut_off,
+                since_change,
+                worked: self.worked,
+                ..self.surroundings.look(self.root)
+            };
+            match decision::next(&situation, &limits) {
+                Action::End(why) => {
+                    eprint_line(&why);
+                    return Ok(self.is_well);
+                }
+                Action::Wait(wait) => {
+                    // Once for each reason.
+                    if said.replace(wait) != Some(wait) {
+                        eprint_line(&format_args!("waits: {wait}"));
+                    }
+                    self.wait(wait);
+                }
+                Action::Work => {
+                    said = None;
+                    if let Some(next) = left.first() {
+                        self.work_on(next, &found, &drivers, limits, cut_off)?;
+                    }
+                    cut_off = drivers::cut_off(self.root);
+                }
+            }
+        }
+    }
+
+    /// The settings may change while it runs.
+    fn limits(&self) -> UpdateLimits {
+        in_force::update_limits(&settings::read(self.root).all())
+    }
+
+    /// All applications, and those with something to compile, the most played first.
+    fn left(&self, drivers: &str) -> Result<(Vec<ApplicationInfo>, Vec<ApplicationInfo>), PrewarmError> {
+        let found = list_applications(self.root)?;
+        let mut left = drivers::lacking(self.root, &found);
+        left.retain(|info| !self.tried.contains(&(info.folder.clone(), drivers.to_owned())));
+        Ok((found, left))
+    }
+
+    fn wait(&mut self, wait: Wait) {
+        match wait {
+            Wait::Program => self.surroundings.wait_for_program(WAIT),
+            Wait::Installation => sleep(LOOK_EVERY),
+            Wait::Power | Wait::Memory => sleep(WAIT),
+        }
+    }
+
+    fn work_on(
+        &mut self,
+        next: &ApplicationInfo,
+        found: &[ApplicationInfo],
+        drivers: &str,
+        settings: UpdateLimits,
+        cut_off: u32,
+    ) -> Result<(), PrewarmError> {
+        let stop = Stop::default();
+        self.launch.stop = stop.clone();
+        let limits =
+            Limits::within(settings.processors, settings.memory, Duration::from_secs(self.args.timeout));
+        let (before, began) = (self.worked, Instant::now());
+        let (root, surroundings) = (self.root, &mut self.surroundings);
+        let (args, launch) = (self.args, &self.launch);
+        let _ = drivers::begin_work(root);
+        let (done, is_done) = channel::<()>();
+        let report = thread::scope(|scope| {
+            scope.spawn(move || {
+                while let Err(RecvTimeoutError::Timeout) = is_done.recv_timeout(LOOK_EVERY) {
+                    let worked = before + began.elapsed();
+                    let now = Situation { worked, cut_off, ..surroundings.look(root) };
+                    let settings = in_force::update_limits(&settings::read(root).all());
+                    decision::interruption(&now, &settings).into_iter().for_each(|reason| stop.ask(reason));
+                }
+            });
+            let report = compile(args, launch, root, found, next, limits);
+            drop(done);
+            report
+        });
+        self.worked += began.elapsed();
+        let _ = drivers::end_work(root);
+        let report = report?;
+        let _ = drivers::note(root, found, &report.gone_through());
+        if !report.was_stopped() {
+            self.tried.insert((next.folder.clone(), drivers.to_owned()));
+            self.is_well &= report.is_well();
+        }
+        report.print(&mut Printer::open()?, false)?;
+        Ok(())
+    }
+}
+
+/// What one application lacks.
+fn compile(
+    args: &PrewarmArgs,
+    launch: &Launch,
+    root: &Path,
+    found: &[ApplicationInfo],
+    next: &ApplicationInfo,
+    limits: Limits,
+) -> Result<Report, PrewarmError> {
+    let (mut plan, _locks) = planned(args, launch, root, found, &[next], &limits)?;
+    plan.leave_out_unchanged();
+    Ok(Report::of_work(plan, launch, limits))
+}
+
+/// Shorter where a signal asks this process to end.
+fn sleep(time: Duration) {
+    let began = Instant::now();
+    while began.elapsed() < time && stop::signal().is_none() {
+        thread::sleep(Duration::from_millis(50).min(time));
+    }
+}

@@ -1,0 +1,295 @@
+//! The service that compiles again what an update of a driver has made useless (`vkstash prewarm --after-update`): it
+//! needs no hand, gives way to programs, and is no reason to blame a driver.
+
+use std::fs;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use serde_json::{Value, json};
+use vkstash_layer_tests::child::{Running, Scenario};
+use vkstash_layer_tests::env::{Driver, Env};
+use vkstash_layer_tests::paths;
+use vkstash_layer_tests::suite::{assert_all_served, on, run};
+use vkstash_layer_tests::waiting::until;
+use vkstash_layer_tests::work::Work;
+use vkstash_store::stash::inspect::list_applications;
+
+/// Words that nothing but these modules has.
+const FIRST: u32 = 0x5eed_0001;
+/// Longer than any test.
+const HANGS_MS: u64 = 3_600_000;
+
+fn tool(env: &Env, arguments: &[&str]) -> Command {
+    let mut command = Command::new(paths::profile_folder().join("vkstash"));
+    env.apply(&mut command);
+    command.env("VKSTASH_LIBRARY", paths::layer_library()).args(arguments);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// The service, for which programs of other tests are no reason to wait.
+fn service(env: &Env) -> Command {
+    let mut command = tool(env, &["prewarm", "--after-update", "--at-once", "--timeout", "3600", "--dir"]);
+    command.arg(env.stash_folder());
+    command
+}
+
+fn said(output: &Output) -> String {
+    let [out, err] =
+        [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+    format!("{out}{err} ({})", output.status)
+}
+
+/// An update of the test driver that does more.
+fn updated(scenario: &Scenario, env: &Env, more: Value) -> Env {
+    let mut script =
+        json!({ "driver_version": 2, "pipeline_cache_uuid": "00000000000000000000000000000002" });
+    for (name, value) in more.as_object().unwrap() {
+        script[name] = value.clone();
+    }
+    scenario.on(Driver::Test(script)).unwrap().stash(env.stash_folder())
+}
+
+fn marked(count: u32) -> Work {
+    Work { first: FIRST, count, ..Work::default() }
+}
+
+/// What the note of drivers says last.
+fn noted(env: &Env) -> Value {
+    let text = fs::read_to_string(env.stash_folder().join("drivers.json")).unwrap_or_default();
+    let noted: Value = serde_json::from_str(&text).unwrap_or_default();
+    noted["records"].as_array().and_then(|records| records.last()).cloned().unwrap_or_default()
+}
+
+fn records(env: &Env, kind: &str) -> u64 {
+    let found = list_applications(&env.stash_folder()).unwrap();
+    let parts = found.iter().flat_map(|info| &info.parts);
+    let updated = parts.filter(|part| part.device.as_ref().is_some_and(|device| device.driver_version == 2));
+    updated.map(|part| part.records.get(kind).copied().unwrap_or(0)).sum()
+}
+
+fn guard_files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            found.extend(guard_files(&path));
+        } else if path.extension().is_some_and(|end| end == "vkg") {
+            found.push(path);
+        }
+    }
+    found
+}
+
+/// The processes that it has started and that run.
+fn children(service: &Child) -> Vec<String> {
+    let pid = service.id();
+    let mut found = Vec::new();
+    for task in fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
+        let text = fs::read_to_string(task.path().join("children")).unwrap_or_default();
+        found.extend(text.split_whitespace().map(str::to_owned));
+    }
+    found
+}
+
+fn kill(program: Running) {
+    // SAFETY: the call takes two numbers; the process was not waited for, so its number is still its own.
+    unsafe { libc::kill(program.pid() as libc::pid_t, libc::SIGKILL) };
+    program.wait();
+}
+
+fn signal(service: &Child, signal: libc::c_int) {
+    // SAFETY: the call takes two numbers; the process was not waited for, so its number is still its own.
+    unsafe { libc::kill(service.id() as libc::pid_t, signal) };
+}
+
+#[test]
+fn after_an_update_everything_is_ready_without_a_hand() {
+    on(Driver::Test(json!({})), |scenario, env| {
+        let work = marked(8);
+        run(scenario, env, &work);
+        let updated = updated(scenario, env, json!({}));
+        let output = service(&updated).output().unwrap();
+        assert!(output.status.success(), "{}", said(&output));
+        assert!(said(&output).contains("8 made"), "{}", said(&output));
+        assert_all_served(&run(scenario, &updated, &work), work.count);
+        let again = service(&updated).output().unwrap();
+        assert!(said(&again).contains("everything is ready that can be"), "{}", said(&again));
+        assert!(!said(&again).contains("made"), "{}", said(&again));
+    });
+}
+
+#[test]
+fn the_settings_switch_it_off() {
+    on(Driver::Test(json!({})), |scenario, env| {
+        run(scenario, env, &marked(3));
+        fs::write(env.stash_folder().join("config.toml"), "updates = false\n").unwrap();
+        let updated = updated(scenario, env, json!({}));
+        let output = service(&updated).output().unwrap();
+        assert!(output.status.success() && said(&output).contains("switch it off"), "{}", said(&output));
+        assert_eq!(records(&updated, "artifact"), 0);
+    });
+}
+
+/// The program hangs in a compile, so it runs as long as the test needs it.
+#[test]
+fn it_waits_for_a_program_gives_way_to_one_and_goes_on_after_it() {
+    on(Driver::Test(json!({})), |scenario, env| {
+        let work = marked(20);
+        run(scenario, env, &work);
+        let hangs =
+            json!([{ "command": "vkCreateComputePipelines", "word": 0x0ddba11, "hang_ms": HANGS_MS }]);
+        let updated = updated(scenario, env, json!({ "compile_us": 200_000, "faults": hangs }));
+        let other = Work { first: 0x0ddba11, count: 1, ..Work::default() };
+        let begin = || {
+            let program = scenario.start("work", &updated, &other);
+            let pid = program.pid().to_string();
+            until("the program is seen", || {
+                let watched = tool(&updated, &["watch", "--once", "--json"]).output().unwrap();
+                String::from_utf8_lossy(&watched.stdout).contains(&pid)
+            });
+            program
+        };
+        let first = begin();
+        let mut service = service(&updated).spawn().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        assert_eq!(records(&updated, "artifact"), 0, "a program runs");
+        kill(first);
+        until("it has begun", || records(&updated, "artifact") > 0);
+        let second = begin();
+        until("it has given way", || noted(&updated)["is_at_work"] == false && children(&service).is_empty());
+        let made = records(&updated, "artifact");
+        assert!(made < 20, "{made}");
+        assert_eq!(service.try_wait().unwrap(), None, "it waits");
+        kill(second);
+        let output = service.wait_with_output().unwrap();
+        assert!(output.status.success(), "{}", said(&output));
+        assert!(said(&output).contains("waits: a program with the layer runs"), "{}", said(&output));
+        assert_eq!(records(&updated, "failed"), 0, "{}", said(&output));
+        assert_all_served(&run(scenario, &updated, &work), work.count);
+    });
+}
+
+#[test]
+fn a_worker_that_it_ends_is_no_crash_and_costs_no_try() {
+    on(Driver::Test(json!({})), |scenario, env| {
+        let work = marked(4);
+        run(scenario, env, &work);
+        let hangs =
+            json!([{ "command": "vkCreateComputePipelines", "word": FIRST + 1, "hang_ms": HANGS_MS }]);
+        let hanging = updated(scenario, env, json!({ "faults": hangs }));
+        for ending in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGTERM] {
+            let service = service(&hanging).spawn().unwrap();
+            until("it works", || noted(&hanging)["is_at_work"] == true && !children(&service).is_empty());
+            signal(&service, ending);
+            let output = service.wait_with_output().unwrap();
+            assert_eq!(output.status.signal(), Some(ending), "{}", said(&output));
+            let noted = noted(&hanging);
+            assert_eq!((&noted["is_at_work"], &noted["cut_off"]), (&json!(false), &json!(0)), "{noted}");
+            assert_eq!((&noted["tries"], &noted["gone_through"]), (&json!({}), &json!({})), "{noted}");
+            assert_eq!(records(&hanging, "failed") + records(&hanging, "crash_count"), 0);
+            assert_eq!(guard_files(&env.stash_folder()).len(), 0);
+        }
+        // The same driver again, which does not hang any more.
+        let updated = updated(scenario, env, json!({}));
+        assert!(service(&updated).status().unwrap().success());
+        assert_all_served(&run(scenario, &updated, &work), work.count);
+    });
+}
+
+/// Ended in the check, where workers give artifacts to the driver that no other process was served, a worker leaves a
+/// guard file, and the second one a mark in it.
+#[test]
+fn a_worker_that_is_ended_in_the_check_leaves_no_mark() {
+    on(Driver::Test(json!({})), |scenario, env| {
+        run(scenario, env, &marked(1));
+        let hangs = json!([{ "command": "vkCreateComputePipelines", "hang_ms": HANGS_MS }]);
+        let hanging =
+            scenario.on(Driver::Test(json!({ "faults": hangs }))).unwrap().stash(env.stash_folder());
+        for _ in 0..4 {
+            let checking = tool(&hanging, &["prewarm", "--all", "--timeout", "3600"]).spawn().unwrap();
+            until("a worker gives the artifact to the driver", || {
+                !guard_files(&env.stash_folder()).is_empty()
+            });
+            signal(&checking, libc::SIGTERM);
+            checking.wait_with_output().unwrap();
+            assert_eq!(guard_files(&env.stash_folder()).len(), 0);
+        }
+        assert_all_served(&run(scenario, env, &marked(1)), 1);
+    });
+}
+
+#[test]
+fn a_key_that_its_driver_dies_of_is_quarantined_and_not_tried_at_each_boot() {
+    on(Driver::Test(json!({})), |scenario, env| {
+        run(scenario, env, &marked(4));
+        let dies = json!([{ "command": "vkCreateComputePipelines", "word": FIRST + 2, "die": "segv" }]);
+        let updated = updated(scenario, env, json!({ "faults": dies }));
+        let output = service(&updated).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+        assert!(
+            said(&output).contains("quarantined: ") && said(&output).contains("3 made"),
+            "{}",
+            said(&output)
+        );
+        let again = service(&updated).output().unwrap();
+        assert!(again.status.success(), "{}", said(&again));
+        assert!(said(&again).starts_with("vkstash: everything is ready that can be"), "{}", said(&again));
+    });
+}
+
+/// No key is to blame, so none can be quarantined.
+#[test]
+fn a_driver_whose_devices_cannot_be_opened_is_tried_three_times() {
+    on(Driver::Test(json!({})), |scenario, env| {
+        run(scenario, env, &marked(4));
+        let dies = json!([{ "command": "vkCreateDevice", "die": "segv" }]);
+        let updated = updated(scenario, env, json!({ "faults": dies }));
+        for _ in 0..3 {
+            let output = service(&updated).output().unwrap();
+            assert!(said(&output).contains("died of signal 11"), "{}", said(&output));
+        }
+        let output = service(&updated).output().unwrap();
+        assert!(said(&output).starts_with("vkstash: everything is ready that can be"), "{}", said(&output));
+    });
+}
+
+/// As a machine does that goes down with the driver.
+#[test]
+fn work_that_was_cut_off_three_times_is_left_to_the_user() {
+    on(Driver::Test(json!({})), |scenario, env| {
+        run(scenario, env, &marked(4));
+        let hangs = json!([{ "command": "vkCreateComputePipelines", "word": FIRST, "hang_ms": HANGS_MS }]);
+        let hanging = updated(scenario, env, json!({ "faults": hangs }));
+        for cut_off in 0..3 {
+            let service = service(&hanging).spawn().unwrap();
+            until("it works", || noted(&hanging)["is_at_work"] == true && !children(&service).is_empty());
+            assert_eq!(noted(&hanging)["cut_off"], cut_off);
+            signal(&service, libc::SIGKILL);
+            service.wait_with_output().unwrap();
+        }
+        let output = service(&hanging).output().unwrap();
+        assert!(said(&output).contains("cut off 3 times"), "{}", said(&output));
+        let doctor = tool(&hanging, &["doctor"]).output().unwrap();
+        assert!(said(&doctor).contains("cut off 3 times"), "{}", said(&doctor));
+        // The user tries, and it goes well. It is the same file of a driver.
+        assert!(!tool(&hanging, &["prewarm", "--all", "--timeout", "2"]).status().unwrap().success());
+        assert_eq!(noted(&hanging)["cut_off"], 0);
+    });
+}
+
+#[test]
+fn one_service_works_at_a_time() {
+    on(Driver::Test(json!({})), |scenario, env| {
+        run(scenario, env, &marked(4));
+        let hangs = json!([{ "command": "vkCreateComputePipelines", "word": FIRST, "hang_ms": HANGS_MS }]);
+        let hanging = updated(scenario, env, json!({ "faults": hangs }));
+        let first = service(&hanging).spawn().unwrap();
+        until("it works", || noted(&hanging)["is_at_work"] == true && !children(&first).is_empty());
+        let second = service(&hanging).output().unwrap();
+        assert!(second.status.success() && said(&second).contains("another one works"), "{}", said(&second));
+        signal(&first, libc::SIGTERM);
+        first.wait_with_output().unwrap();
+    });
+}
