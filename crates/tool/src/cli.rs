@@ -42,6 +42,8 @@ pub(crate) enum Command {
     /// them. The command's output is not shown; one that needs no user is measured best.
     Bench(BenchArgs),
     /// Make the layer known to the Vulkan loader, so that VKSTASH=1 is all a program needs
+    ///
+    /// Also installs the service that compiles pipelines again after an update of a driver (docs/prewarm.md).
     Install(InstallArgs),
     /// Remove what `install` wrote
     Uninstall(UninstallArgs),
@@ -82,7 +84,8 @@ pub(crate) enum Command {
     /// Show or store what background work may do: what is made before programs ask for it
     ///
     /// `allowed` is the default. `intrusive` measures more, `disabled` does no background work, and `profiling` also
-    /// adapts nothing, so that two runs can be compared. VKSTASH_BACKGROUND sets the mode for one process.
+    /// adapts nothing, so that two runs can be compared. VKSTASH_BACKGROUND sets the mode for one process. After an
+    /// update of a driver pipelines are compiled again before programs run, unless `--updates off` was said.
     Background(BackgroundArgs),
     /// Show, disable, enable or clear kinds of caches
     ///

@@ -1,11 +1,9 @@
 //! The files that a program in C needs to use the layer's library: the header, and the file for pkg-config.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::library::Library;
-use crate::manifest::{ManifestError, Occupant};
+use crate::manifest::{self, ManifestError, Occupant};
 
 const HEADER: &str = include_str!("../../../include/vkstash.h");
 const PKG_CONFIG: &str = include_str!("../../../include/vkstash.pc.in");
@@ -56,18 +54,10 @@ impl Folders {
     }
 }
 
-/// What is at one of these paths. Both files begin with a line that no other file has. Does not follow a symbolic link.
+/// What is at one of these paths. Both files begin with a line that no other file has.
 pub(crate) fn occupant(path: &Path) -> Result<Occupant, ManifestError> {
-    let read = |error| ManifestError::Read { path: path.to_owned(), error };
-    match fs::symlink_metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Occupant::Nobody),
-        Err(error) => return Err(read(error)),
-        Ok(metadata) if !metadata.is_file() => return Ok(Occupant::Foreign),
-        Ok(_) => {}
-    }
-    let bytes = fs::read(path).map_err(read)?;
-    let begins = |text: &str| bytes.starts_with(text.split_at(BEGINNING).0.as_bytes());
-    Ok(if begins(HEADER) || begins(PKG_CONFIG) { Occupant::Ours } else { Occupant::Foreign })
+    let begins = |bytes: &[u8], text: &str| bytes.starts_with(text.split_at(BEGINNING).0.as_bytes());
+    manifest::occupant_by(path, |bytes| begins(bytes, HEADER) || begins(bytes, PKG_CONFIG))
 }
 
 /// The number of first bytes of these files that are the same in every version: `/* vkstash: ` and `# Filled by `.

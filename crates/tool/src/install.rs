@@ -1,5 +1,5 @@
-//! `vkstash install` and `vkstash uninstall`: the manifests through which the Vulkan loader finds the layer, and what a
-//! program in C needs to use its library.
+//! `vkstash install` and `vkstash uninstall`: the manifests through which the Vulkan loader finds the layer, what a
+//! program in C needs to use its library, and the service that compiles again after an update of a driver.
 
 use std::env;
 use std::io::{self, Write as _};
@@ -14,6 +14,7 @@ use crate::elf::Arch;
 use crate::library::{self, Library, LibraryError};
 use crate::manifest::{self, Kind, LAYER_NAME, ManifestError, Occupant};
 use crate::output::Printer;
+use crate::update_service::{self, LeftOut, manager};
 
 /// Why nothing, or not everything, was installed or removed.
 #[derive(Debug, thiserror::Error)]
@@ -34,12 +35,15 @@ pub(crate) enum InstallError {
     Print(#[from] io::Error),
 }
 
-/// The folder that holds implicit_layer.d and explicit_layer.d, and the users it serves.
+/// The folder that holds implicit_layer.d and explicit_layer.d, those of other files, and the users they serve.
 struct Place {
     vulkan: PathBuf,
     development: Folders,
     /// The header's folder without the packager's staging folder.
     include: PathBuf,
+    service: update_service::Folders,
+    /// Empty folders below these are removed. Others, such as `include`, are the system's.
+    cleared: [PathBuf; 2],
     for_all: bool,
     is_a_home: bool,
 }
@@ -47,28 +51,37 @@ struct Place {
 impl Place {
     fn of(args: &PlaceArgs) -> Result<Place, InstallError> {
         let for_all = args.system || args.prefix.is_some();
-        let share = match &args.prefix {
-            Some(prefix) => made_absolute(prefix)?.join("share"),
-            None if for_all => PathBuf::from("/usr/local/share"),
-            None => {
-                let dirs = directories::BaseDirs::new().ok_or(InstallError::NoHome)?;
-                dirs.data_dir().to_owned()
-            }
+        let dirs = || directories::BaseDirs::new().ok_or(InstallError::NoHome);
+        let dirs = if for_all { None } else { Some(dirs()?) };
+        let share = match (&dirs, &args.prefix) {
+            (Some(dirs), _) => dirs.data_dir().to_owned(),
+            (None, Some(prefix)) => made_absolute(prefix)?.join("share"),
+            (None, None) => PathBuf::from("/usr/local/share"),
         };
+        let prefix = share.parent().unwrap_or(&share);
         // Compilers search `include` beside `share`, but nothing in a home.
-        let include = match share.parent() {
-            Some(prefix) if for_all => prefix.join("include"),
-            _ => share.join("vkstash/include"),
-        };
+        let include = if for_all { prefix.join("include") } else { share.join("vkstash/include") };
         let destdir = args.destdir.as_deref().map(made_absolute).transpose()?;
         let staged = |path: PathBuf| destdir.as_ref().map_or(path.clone(), |destdir| below(destdir, &path));
         let development = Folders {
             include: staged(include.clone()),
             pkg_config: staged(share.join("pkgconfig")),
-            prefix: share.parent().unwrap_or(&share).to_owned(),
+            prefix: prefix.to_owned(),
+        };
+        let (service, beside) = match &dirs {
+            Some(dirs) => {
+                let config = dirs.config_dir();
+                (update_service::Folders::of_user(&share, config, &staged), config.to_owned())
+            }
+            None => {
+                let service = update_service::Folders::of_all(prefix, destdir.is_some(), &staged);
+                (service, prefix.join("lib"))
+            }
         };
         let vulkan = staged(share.join("vulkan"));
-        Ok(Place { vulkan, development, include, for_all, is_a_home: !for_all && args.destdir.is_none() })
+        let cleared = [staged(share), staged(beside)];
+        let is_a_home = !for_all && destdir.is_none();
+        Ok(Place { vulkan, development, include, service, cleared, for_all, is_a_home })
     }
 
     fn folder(&self, kind: Kind) -> PathBuf {
@@ -85,52 +98,101 @@ fn below(root: &Path, path: &Path) -> PathBuf {
     root.join(path.strip_prefix("/").unwrap_or(path))
 }
 
+/// What is written.
+struct Plan {
+    /// Folders, names and texts.
+    manifests: Vec<(PathBuf, String, String)>,
+    development: Vec<Planned>,
+    service: Vec<update_service::Planned>,
+}
+
+impl Plan {
+    fn of(place: &Place, libraries: &[Library]) -> Result<Plan, ManifestError> {
+        let mut manifests = Vec::new();
+        for library in libraries {
+            for kind in Kind::ALL {
+                let text = manifest::text(kind, library)?;
+                manifests.push((place.folder(kind), manifest::file_name(library), text));
+            }
+        }
+        // For this machine's own programs; a second architecture has the same header.
+        let own = Arch::own();
+        let of_own = libraries.iter().find(|library| own.is_some_and(|own| own.name == library.arch.name));
+        let development = place.development.plan(&place.include, of_own).into_iter().flatten().collect();
+        Ok(Plan { manifests, development, service: Vec::new() })
+    }
+
+    /// Adds the service. An error: why it is left out.
+    fn add_service<'a>(&mut self, place: &'a Place) -> Result<(), &'a LeftOut> {
+        self.service = place.service.plan()?;
+        Ok(())
+    }
+
+    /// Finds foreign folders and files before the first file is written, so that nothing is installed by half.
+    fn check(&self, place: &Place) -> Result<(), InstallError> {
+        // With sudo, HOME may belong to a user.
+        let folders = self.manifests.iter().map(|(folder, ..)| folder);
+        let mut folders = folders.chain(self.service.iter().map(|planned| &planned.folder));
+        let foreign = folders.find_map(|folder| Some((folder.clone(), owner::whose(folder)?)));
+        if let Some((path, owner)) = foreign.filter(|_| place.is_a_home) {
+            return Err(InstallError::OfAnother { path, owner });
+        }
+        let unless_foreign = |path: PathBuf, occupant| match occupant {
+            Occupant::Foreign => Err(ManifestError::Foreign(path)),
+            Occupant::Nobody | Occupant::Ours => Ok(()),
+        };
+        for (folder, name, _) in &self.manifests {
+            let path = folder.join(name);
+            unless_foreign(path.clone(), manifest::occupant(&path)?)?;
+        }
+        for Planned { folder, name, .. } in &self.development {
+            let path = folder.join(name);
+            unless_foreign(path.clone(), development::occupant(&path)?)?;
+        }
+        for planned in &self.service {
+            unless_foreign(planned.path(), planned.occupant()?)?;
+        }
+        Ok(())
+    }
+
+    fn write(&self, out: &mut impl io::Write) -> Result<(), InstallError> {
+        for (folder, name, text) in &self.manifests {
+            writeln!(out, "wrote {}", manifest::install(folder, name, text)?.display())?;
+        }
+        for Planned { folder, name, text } in &self.development {
+            writeln!(out, "wrote {}", manifest::install(folder, name, text)?.display())?;
+        }
+        for planned in &self.service {
+            writeln!(out, "wrote {}", planned.write()?.display())?;
+        }
+        Ok(())
+    }
+}
+
 pub(crate) fn install(args: &InstallArgs) -> Result<(), InstallError> {
     let place = Place::of(&args.place)?;
     let libraries = libraries(args)?;
-    let mut planned = Vec::new();
-    for library in &libraries {
-        for kind in Kind::ALL {
-            planned.push((place.folder(kind), manifest::file_name(library), manifest::text(kind, library)?));
-        }
-    }
-    // For this machine's own programs; a second architecture has the same header.
-    let own = Arch::own();
-    let of_own = libraries.iter().find(|library| own.is_some_and(|own| own.name == library.arch.name));
-    let development: Vec<_> = place.development.plan(&place.include, of_own).into_iter().flatten().collect();
-    // With sudo, HOME may belong to a user.
-    let whose = |(folder, ..): &(PathBuf, String, String)| Some((folder.clone(), owner::whose(folder)?));
-    if let Some((path, owner)) = planned.iter().find_map(whose).filter(|_| place.is_a_home) {
-        return Err(InstallError::OfAnother { path, owner });
-    }
-    // Foreign files are found before the first file is written, so that nothing is installed by half.
-    for (folder, name, _) in &planned {
-        let path = folder.join(name);
-        if manifest::occupant(&path)? == Occupant::Foreign {
-            return Err(ManifestError::Foreign(path).into());
-        }
-    }
-    for Planned { folder, name, .. } in &development {
-        let path = folder.join(name);
-        if development::occupant(&path)? == Occupant::Foreign {
-            return Err(ManifestError::Foreign(path).into());
-        }
-    }
+    let mut plan = Plan::of(&place, &libraries)?;
+    let left_out = if args.no_service { None } else { plan.add_service(&place).err() };
+    plan.check(&place)?;
     let mut out = Printer::open()?;
-    for (folder, name, text) in planned
-        .iter()
-        .map(|(folder, name, text)| (folder, name.as_str(), text))
-        .chain(development.iter().map(|Planned { folder, name, text }| (folder, *name, text)))
-    {
-        let path = manifest::install(folder, name, text)?;
-        writeln!(out, "wrote {}", path.display())?;
-    }
+    plan.write(&mut out)?;
     for library in &libraries {
         describe(&mut out, library, place.for_all)?;
     }
-    if !development.is_empty() && place.is_a_home {
+    if !plan.development.is_empty() && place.is_a_home {
         let folder = place.development.pkg_config.display();
         writeln!(out, "pkg-config finds the C API with PKG_CONFIG_PATH={folder}")?;
+    }
+    if let Some(why) = left_out {
+        writeln!(out, "Without the service that compiles again after an update of a driver: {why}")?;
+    }
+    if !plan.service.is_empty() {
+        writeln!(out, "The service compiles pipelines again after an update of a driver;")?;
+        writeln!(out, "    `vkstash background` shows it, and switches it off.")?;
+    }
+    if !plan.service.is_empty() && place.is_a_home {
+        manager::start();
     }
     let whose = if place.for_all { "any program" } else { "any of your programs" };
     writeln!(out, "VKSTASH=1 in its environment now gives {whose} a stash; in Steam's launch options:")?;
@@ -195,35 +257,28 @@ fn writable_by_others(library: &Path) -> bool {
 
 pub(crate) fn uninstall(args: &UninstallArgs) -> Result<(), InstallError> {
     let place = Place::of(&args.place)?;
-    let mut removed = 0_u32;
-    let mut first_error = None;
-    let mut out = Printer::open()?;
+    let mut removal = Removal { place: &place, out: Printer::open()?, removed: 0, first_error: None };
     for kind in Kind::ALL {
         for path in manifest::written_in(&place.folder(kind))? {
-            match remove_ours(&path) {
-                Ok(()) => {
-                    removed += 1;
-                    writeln!(out, "removed {}", path.display())?;
-                    place.remove_empty_folders(&path);
-                }
-                // The remaining manifests are still removed; the exit status is that of the first failure.
-                Err(error) => {
-                    first_error.get_or_insert(error);
-                }
-            }
+            removal.note(&path, remove_ours(&path))?;
         }
     }
     for path in place.development.paths() {
-        if removed > 0 && matches!(development::occupant(&path), Ok(Occupant::Ours)) {
-            match manifest::remove(&path) {
-                Ok(()) => {
-                    writeln!(out, "removed {}", path.display())?;
-                    place.remove_empty_folders(&path);
-                }
-                Err(error) => _ = first_error.get_or_insert(error),
-            }
+        if removal.removed > 0 && matches!(development::occupant(&path), Ok(Occupant::Ours)) {
+            removal.note(&path, manifest::remove(&path))?;
         }
     }
+    let mut service = place.service.written();
+    service.retain(|planned| matches!(planned.occupant(), Ok(Occupant::Ours)));
+    let was_heard = !service.is_empty() && place.is_a_home && manager::stop();
+    for planned in &service {
+        let path = planned.path();
+        removal.note(&path, manifest::remove(&path))?;
+    }
+    if was_heard {
+        manager::forget();
+    }
+    let Removal { mut out, removed, first_error, .. } = removal;
     if let Some(error) = first_error {
         return Err(error.into());
     }
@@ -235,14 +290,36 @@ pub(crate) fn uninstall(args: &UninstallArgs) -> Result<(), InstallError> {
     Ok(())
 }
 
+/// What was removed so far.
+struct Removal<'a> {
+    place: &'a Place,
+    out: Printer,
+    removed: u32,
+    /// The remaining files are still removed; the exit status is that of the first failure.
+    first_error: Option<ManifestError>,
+}
+
+impl Removal<'_> {
+    fn note(&mut self, path: &Path, result: Result<(), ManifestError>) -> io::Result<()> {
+        match result {
+            Ok(()) => {
+                self.removed += 1;
+                writeln!(self.out, "removed {}", path.display())?;
+                self.place.remove_empty_folders(path);
+            }
+            Err(error) => _ = self.first_error.get_or_insert(error),
+        }
+        Ok(())
+    }
+}
+
 impl Place {
-    /// Removes the folders of a file that is gone, as far as they are empty and below `share`. Other folders, such as
-    /// `include`, are the system's.
+    /// Removes the folders of a file that is gone, as far as they are empty and below those that are cleared.
     fn remove_empty_folders(&self, file: &Path) {
-        let Some(share) = self.vulkan.parent() else { return };
-        let folders =
-            file.ancestors().skip(1).take_while(|folder| folder.starts_with(share) && *folder != share);
-        for folder in folders {
+        let is_cleared = |folder: &Path| {
+            self.cleared.iter().any(|cleared| folder.starts_with(cleared) && folder != cleared)
+        };
+        for folder in file.ancestors().skip(1).take_while(|folder| is_cleared(folder)) {
             if std::fs::remove_dir(folder).is_err() {
                 break;
             }

@@ -12,7 +12,8 @@
 //! - `environment` what the loader of a process is told; `folder` the folder that it finds the layer in
 //! - `foz` archives of Fossilize, for `export` and `import`; `steam` where Steam keeps such
 //! - `pulled_bases` bases that were fetched, and `session_caches` the caches of sessions, for `gc`; `development` the
-//!   header and the file for pkg-config; `manifest` the layer's manifests; `in_force` the settings in force, and their
+//!   header and the file for pkg-config; `update_service` what compiles again by itself after an update of a driver;
+//!   `manifest` the layer's manifests; `in_force` the settings in force, and their
 //!   sources
 //! - `drivers` the drivers that are here, and what other versions of them have compiled; `loader_paths` where the
 //!   Vulkan loader searches
@@ -84,6 +85,7 @@ mod term;
 mod translator_caches;
 mod units;
 mod unready;
+mod update_service;
 mod verify;
 mod watch;
 

@@ -59,7 +59,7 @@ pub(crate) enum ManifestError {
     Remove { path: PathBuf, error: io::Error },
     #[error("cannot read {}: {error}", path.display())]
     Read { path: PathBuf, error: io::Error },
-    #[error("{} is not a manifest of this layer; it was left alone", .0.display())]
+    #[error("{} is not a file of vkstash; it was left alone", .0.display())]
     Foreign(PathBuf),
 }
 
@@ -76,7 +76,7 @@ pub(crate) fn text(kind: Kind, library: &Library) -> Result<String, ManifestErro
     Ok(filled.replace("@LIBRARY_ARCH@", &library.arch.bits.to_string()))
 }
 
-/// What a path that may hold a manifest of this layer holds.
+/// What a path that may hold a file of this tool holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Occupant {
     Nobody,
@@ -84,8 +84,16 @@ pub(crate) enum Occupant {
     Foreign,
 }
 
-/// Does not follow a symbolic link: this tool never creates one here.
+/// Of a manifest.
 pub(crate) fn occupant(path: &Path) -> Result<Occupant, ManifestError> {
+    occupant_by(path, |bytes| {
+        serde_json::from_slice::<serde_json::Value>(bytes)
+            .is_ok_and(|json| json["layer"]["name"].as_str() == Some(LAYER_NAME))
+    })
+}
+
+/// Of any file whose bytes say whose it is. Does not follow a symbolic link: this tool never creates one for a file.
+pub(crate) fn occupant_by(path: &Path, is_ours: impl Fn(&[u8]) -> bool) -> Result<Occupant, ManifestError> {
     let read = |error| ManifestError::Read { path: path.to_owned(), error };
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Occupant::Nobody),
@@ -94,9 +102,7 @@ pub(crate) fn occupant(path: &Path) -> Result<Occupant, ManifestError> {
         Ok(_) => {}
     }
     let bytes = regular::read(path, MOST_BYTES).map_err(read)?;
-    let ours = serde_json::from_slice::<serde_json::Value>(&bytes)
-        .is_ok_and(|json| json["layer"]["name"].as_str() == Some(LAYER_NAME));
-    Ok(if ours { Occupant::Ours } else { Occupant::Foreign })
+    Ok(if is_ours(&bytes) { Occupant::Ours } else { Occupant::Foreign })
 }
 
 /// Writes `text` as `folder/name`, to stay: readers see the old file or the new one, never a part, also after a crash

@@ -1,4 +1,4 @@
-//! `vkstash install` and `vkstash uninstall` write and remove manifests, and nothing else.
+//! `vkstash install` and `vkstash uninstall` write and remove manifests, and what programs in C need.
 
 use super::*;
 
@@ -40,7 +40,8 @@ fn both_manifests_are_installed_and_removed() {
 
     let removed = output(sandbox.tool().arg("uninstall"));
     assert!(removed.status.success());
-    assert_eq!(text(&removed.stdout).lines().count(), 4, "the header and the file for pkg-config, too");
+    let expected = "the header, the file for pkg-config, and six files of the service, too";
+    assert_eq!(text(&removed.stdout).lines().count(), 10, "{expected}");
     assert!(manifests(&vulkan).is_empty());
     let left = fs::read_dir(sandbox.home().join(".local/share")).unwrap().count();
     assert_eq!(left, 0, "no empty folder is left");

@@ -33,6 +33,7 @@ mod stats;
 mod stats_lines;
 mod stats_schema;
 mod units;
+mod update_service;
 mod verify;
 mod watch;
 

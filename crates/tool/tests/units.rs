@@ -48,6 +48,10 @@ fn systemd_understands_the_units() {
     for (at, change) in [
         ["Nice=19", "Nise=19"],
         ["Type=oneshot", "Type=onesho"],
+        ["Type=exec", "Type=exes"],
+        ["KillMode=mixed", "KillMode=mixt"],
+        ["StartLimitIntervalSec=0", "StartLimitIntervalSec=no"],
+        ["PathChanged=%h/", "PathChanged=h/"],
         ["OnUnitInactiveSec=1d", "OnUnitInactiveSec=1x"],
     ]
     .into_iter()

@@ -98,6 +98,9 @@ pub(crate) struct InstallArgs {
     /// The layer library to refer to; may be given once for each architecture
     #[arg(long, value_name = "FILE")]
     pub(crate) library: Vec<PathBuf>,
+    /// Without the service that compiles pipelines again after an update of a driver
+    #[arg(long)]
+    pub(crate) no_service: bool,
 }
 
 #[derive(Args)]
