@@ -182,7 +182,7 @@ fn put(table: &mut Table, name: &str, mut new: Value) {
 /// A value as a file has it: `true`, `30`, a list, or text.
 fn written(name: &str, text: &str) -> Value {
     match (name, text) {
-        (DEVELOPER_MODE | UPDATES, _) => text.eq_ignore_ascii_case("on").into(),
+        (DEVELOPER_MODE | UPDATES, _) => ["on", "true"].iter().any(|on| text.eq_ignore_ascii_case(on)).into(),
         (DISABLED_CACHES | EXCLUDED_PROGRAMS, text) if text.eq_ignore_ascii_case("none") => {
             Array::new().into()
         }
@@ -300,6 +300,8 @@ mod tests {
         let once =
             changed("", None, &[set("limit", "4GiB"), set("device-age", "30"), set("developer-mode", "on")]);
         assert_eq!(once, "limit = \"4GiB\"\ndevice-age = 30\ndeveloper-mode = true\n");
+        assert_eq!(changed("", None, &[set("updates", "True")]), "updates = true\n");
+        assert_eq!(changed("", None, &[set("updates", "false")]), "updates = false\n");
         let bases = Change::SetList("bases", vec!["/a b".to_owned(), "/c\"d".to_owned()]);
         assert_eq!(changed("", None, &[bases]), "bases = [\"/a b\", '/c\"d']\n");
         assert_eq!(changed("", None, &[set("disabled-caches", "none")]), "disabled-caches = []\n");
