@@ -1,4 +1,4 @@
-//! `vkstash background`: shows and stores the mode of background work.
+//! `vkstash background`: shows and stores the mode of background work, and whether it is done after updates of drivers.
 
 use std::io;
 
@@ -10,10 +10,11 @@ use crate::choice::{ChoiceError, choose};
 use crate::cli::BackgroundArgs;
 use crate::config::edit::{self, Change, EditError};
 use crate::config::problems::say_ignored;
-use crate::in_force::Source;
+use crate::in_force::{Source, update_limits};
 use crate::output;
 use crate::root;
 use crate::units::plain;
+use crate::update_service::enabled;
 
 /// Why nothing could be shown or set.
 #[derive(Debug, thiserror::Error)]
@@ -44,9 +45,12 @@ pub(crate) fn main(args: &BackgroundArgs) -> Result<(), BackgroundError> {
         lines.push(plain(&root.to_string_lossy()));
         let (mode, source) = mode(&all, &Settings::default());
         lines.push(row(settings::BACKGROUND, mode.name(), source));
-        let source = if all.developer_mode.is_some() { Source::Settings } else { Source::Default };
-        let on = if all.developer_mode == Some(true) { "on" } else { "off" };
-        lines.push(row(settings::DEVELOPER_MODE, on, source));
+        lines.push(switch(settings::DEVELOPER_MODE, all.developer_mode == Some(true), all.developer_mode));
+        lines.push(switch(settings::UPDATES, update_limits(&all).is_on, all.updates));
+        // The service works on the user's own stash alone.
+        if args.dir.is_none() {
+            lines.extend(enabled::places().iter().map(|place| format!("    {place}")));
+        }
     }
     // Of all applications only those with a mode of their own.
     for info in chosen.map_or(&applications[..], std::slice::from_ref) {
@@ -70,7 +74,11 @@ fn change(
     found: &[ApplicationInfo],
     chosen: Option<&ApplicationInfo>,
 ) -> Result<(), EditError> {
-    let given = [(settings::BACKGROUND, &args.mode), (settings::DEVELOPER_MODE, &args.developer_mode)];
+    let given = [
+        (settings::BACKGROUND, &args.mode),
+        (settings::DEVELOPER_MODE, &args.developer_mode),
+        (settings::UPDATES, &args.updates),
+    ];
     let set = given.into_iter().filter_map(|(name, value)| Some(Change::Set(name, value.clone()?)));
     let unset = args.default.then_some(Change::Unset(settings::BACKGROUND));
     edit::change_of(args.dir.as_deref(), found, chosen, &unset.into_iter().chain(set).collect::<Vec<_>>())
@@ -83,6 +91,10 @@ fn mode(of_root: &Settings, own: &Settings) -> (BackgroundMode, Source) {
         (None, Some(mode)) => (mode, Source::Settings),
         (None, None) => (BackgroundMode::default(), Source::Default),
     }
+}
+
+fn switch(name: &str, is_on: bool, stored: Option<bool>) -> String {
+    row(name, if is_on { "on" } else { "off" }, stored.map_or(Source::Default, |_| Source::Settings))
 }
 
 fn row(name: &str, value: &str, source: Source) -> String {

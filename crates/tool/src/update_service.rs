@@ -1,8 +1,10 @@
 //! The service that compiles pipelines again after an update of a driver: the files that `vkstash install` writes for
 //! it.
 //!
+//! - `enabled` where it is enabled
 //! - `manager` what the user's systemd is told of it
 
+pub(crate) mod enabled;
 pub(crate) mod manager;
 
 use std::env;

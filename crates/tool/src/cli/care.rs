@@ -60,6 +60,10 @@ pub(crate) struct BackgroundArgs {
     #[arg(long, value_name = "on|off", value_parser = value_of(settings::DEVELOPER_MODE))]
     #[arg(conflicts_with = "application")]
     pub(crate) developer_mode: Option<String>,
+    /// Whether pipelines are compiled again by themselves after an update of a driver: on or off
+    #[arg(long, value_name = "on|off", value_parser = value_of(settings::UPDATES))]
+    #[arg(conflicts_with = "application")]
+    pub(crate) updates: Option<String>,
     /// Look into this folder instead of the user's stash
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
