@@ -127,9 +127,12 @@ make_archive() {
     local place=$scratch/archive/$archive kind
     "$repository/scripts/stage.sh" "$scratch/archive/stage" lib
     mv "$scratch/archive/stage/usr" "$place"
+    # install.sh has the tool write these, with its path.
+    rm -r "$place"/lib/systemd/user/vkstash-prewarm.* "$place"/lib/systemd/user/*.wants
     if [ -n "$library32" ]; then
         install -D -m 644 -t "$place/lib32" "$library32"
-        "$place/bin/vkstash" install --prefix /usr --destdir "$scratch/archive/32" --library "$library32" >/dev/null
+        "$place/bin/vkstash" install --no-service --prefix /usr --destdir "$scratch/archive/32" \
+            --library "$library32" >/dev/null
         for kind in implicit_layer.d explicit_layer.d; do
             sed "s|$library32|/usr/lib32/libVkLayer_vkstash.so|" "$scratch/archive/32/usr/share/vulkan/$kind/"*.json \
                 >"$place/share/vulkan/$kind/VkLayer_vkstash.x86.json"
@@ -206,7 +209,6 @@ vkstash ($version) unstable; urgency=medium
 CHANGES
     "$repository/scripts/stage.sh" "$stage" "lib/$triplet" share/zsh/vendor-completions
     rm "$stage"/usr/share/doc/vkstash/LICENSE-*
-    install -D -m 644 -t "$stage/etc/apt/apt.conf.d" contrib/apt/*
     # The file names the architecture's folder.
     mkdir "$stage/usr/lib/$triplet/pkgconfig"
     mv -t "$stage/usr/lib/$triplet/pkgconfig" "$stage/usr/share/pkgconfig/vkstash.pc"
@@ -220,7 +222,7 @@ CHANGES
     [ -n "$library32" ] || return 0
     # The manifests of both widths have names of their own, so that both packages can be installed.
     install -D -m 644 -t "$folder/usr/lib/i386-linux-gnu" "$library32"
-    "${programs[0]}" install --prefix /usr --destdir "$folder" \
+    "${programs[0]}" install --no-service --prefix /usr --destdir "$folder" \
         --library /usr/lib/i386-linux-gnu/libVkLayer_vkstash.so >/dev/null
     rm -rf "$folder/usr/include" "$folder/usr/share/pkgconfig"
     debian_package vkstash-layer i386
@@ -272,16 +274,20 @@ check_manifests() {
 
 # check_installed PREFIX HOME OPTION...: installs the archive with these options of install.sh, and removes it.
 check_installed() {
-    local prefix=$1 home=$2 data unit=$1/lib/systemd/user left
+    local prefix=$1 home=$2 data link unit=$1/lib/systemd/user wants=$1/lib/systemd/user left
     data=$prefix/share
     shift 2
-    case $1 in --user) unit=$data/systemd/user ;; esac
+    case $1 in --user) unit=$data/systemd/user wants=$home/.config/systemd/user ;; esac
     env -i PATH="$PATH" HOME="$home" sh "$unpacked/install.sh" "$@" >"$scratch/log" 2>&1 || fail "$(cat "$scratch/log")"
     check_manifests "" "$prefix"
     grep -q "\"$prefix/lib/" "$data"/vulkan/implicit_layer.d/*."$machine".json || fail "a manifest names another folder"
     # shellcheck disable=SC2016
     grep -qFx 'libdir=${prefix}/lib' "$data/pkgconfig/vkstash.pc" || fail "vkstash.pc names another folder"
     grep -q "^ExecStart=$prefix/bin/vkstash " "$unit/vkstash-prewarm.service" || fail "a unit starts another program"
+    [ -e "$unit/vkstash-remote.timer" ] || fail "no unit for vkstash-remote"
+    for link in timers.target.wants/vkstash-prewarm.timer default.target.wants/vkstash-prewarm.path; do
+        [ -e "$wants/$link" ] || fail "$wants/$link enables nothing"
+    done
     as_user() { env -i PATH="$PATH" HOME="$home" XDG_DATA_DIRS="$data" "$prefix/bin/vkstash" "$@"; }
     as_user run -- true >"$scratch/log" 2>&1 || fail "vkstash run: $(cat "$scratch/log")"
     # What it says of the machine and its drivers does not count here, nor its status.
@@ -291,6 +297,7 @@ check_installed() {
     env -i PATH="$PATH" HOME="$home" sh "$unpacked/install.sh" "$@" >/dev/null
     env -i PATH="$PATH" HOME="$home" sh "$unpacked/install.sh" "$@" --uninstall >/dev/null
     left=$(find "$prefix" \( -type f -o -type l \) -not -path "$home/.cache/*" -not -path "$home/.config/*")
+    left+=$(find "$home" -name 'vkstash-prewarm.*')
     [ -z "$left" ] || fail "install.sh $* --uninstall leaves $left"
 }
 
@@ -320,20 +327,18 @@ check_debian() {
     in_root --install "${debs[@]}"
     for file in usr/bin/vkstash usr/bin/vkstash-remote usr/share/man/man1/vkstash{,-run,-remote}.1.gz \
         usr/share/bash-completion/completions/vkstash usr/include/vkstash.h "usr/lib/$triplet/pkgconfig/vkstash.pc" \
-        usr/lib/systemd/user/vkstash-{prewarm,remote}.timer etc/apt/apt.conf.d/80vkstash-prewarm; do
+        usr/lib/systemd/user/vkstash-{prewarm,remote}.timer usr/lib/systemd/user/vkstash-prewarm.{service,path} \
+        usr/lib/systemd/user/timers.target.wants/vkstash-prewarm.timer \
+        usr/lib/systemd/user/default.target.wants/vkstash-prewarm.path etc/xdg/autostart/vkstash-prewarm.desktop; do
         [ -e "$root/$file" ] || fail "no package has $file"
     done
-    # apt reads quotes in its own way.
-    # shellcheck disable=SC2016
-    apt-config -c "$root/etc/apt/apt.conf.d/80vkstash-prewarm" dump | grep '^DPkg::Post-Invoke:: .*vkstash-prewarm' |
-        grep -qF -- '--machine=$user@ ' || fail "apt reads another command"
     check_manifests "$root" /usr
     [ -z "$library32" ] || [ -e "$root/usr/share/vulkan/implicit_layer.d/VkLayer_vkstash.x86.json" ] ||
         fail "no package has the manifest for 32-bit programs"
     "$root/usr/bin/vkstash" --version | grep -q "$version" || fail "the tool is of another version"
     mapfile -t debs < <(dpkg-query --admindir="$root/var/lib/dpkg" -W -f '${binary:Package}\n')
     in_root --purge "${debs[@]}"
-    left=$(find "$root" -type f -not -path '*/var/lib/dpkg/*')
+    left=$(find "$root" \( -type f -o -type l \) -not -path '*/var/lib/dpkg/*')
     [ -z "$left" ] || fail "removing the packages leaves $left"
 }
 
@@ -355,6 +360,7 @@ check_with_linters() {
     # makepkg reads its variables, and sets the folders.
     linted shellcheck --shell bash --exclude SC2034,SC2128,SC2154,SC2164 "$packages/PKGBUILD"
     linted shellcheck contrib/packaging/install.sh
+    linted desktop-file-validate contrib/autostart/vkstash-prewarm.desktop
     linted namcap "$packages/PKGBUILD"
     linted rpmspec --parse "$packages/vkstash.spec"
     linted rpmlint --config contrib/packaging/rpmlint.toml "$packages/vkstash.spec"

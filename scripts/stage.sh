@@ -20,7 +20,7 @@ share=$stage/usr/share
 install -D -m 755 -t "$stage/usr/bin" "$built/vkstash" "$built/vkstash-remote"
 install -D -m 644 -t "$stage/$libraries" "$built/libVkLayer_vkstash.so"
 
-# The loader's manifests, the header and the file for pkg-config.
+# The loader's manifests, the header, the file for pkg-config, and the service that compiles again after updates.
 tool=$stage/usr/bin/vkstash
 "$tool" install --prefix /usr --destdir "$stage" --library "/$libraries/libVkLayer_vkstash.so" >/dev/null
 "$tool" man "$share/man/man1"
@@ -33,7 +33,7 @@ mkdir -p "$share/bash-completion/completions" "$stage/$zsh" "$share/fish/vendor_
 "$tool" completions fish >"$share/fish/vendor_completions.d/vkstash.fish"
 
 # Units of users, which nothing enables but the user.
-install -D -m 644 -t "$stage/usr/lib/systemd/user" contrib/systemd/*
+install -D -m 644 -t "$stage/usr/lib/systemd/user" contrib/systemd/vkstash-remote.*
 
 mkdir -p "$share/doc/vkstash"
 cp -r README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE docs examples "$share/doc/vkstash/"

@@ -6,7 +6,8 @@
 #   ./install.sh --user            below ~/.local, for this user
 #   ./install.sh --uninstall       with the same --prefix or --user: removes what was installed
 #
-# Nothing is enabled: the layer is on where VKSTASH=1 is set, or under `vkstash run`. Stashes are not touched.
+# The layer is on where VKSTASH=1 is set, or under `vkstash run`. A service is enabled that compiles pipelines again
+# after an update of a driver (`vkstash background` shows it, and switches it off). Stashes are not touched.
 set -eu
 
 fail() {
@@ -57,7 +58,8 @@ case $prefix in
 esac
 list=$prefix/share/vkstash/installed-files
 
-# The loader's manifests, the header and the file for pkg-config name the folder: the tool writes and removes them.
+# The loader's manifests, the header, the file for pkg-config, and the service for updates of drivers name the folder:
+# the tool writes and removes them.
 manifests() {
     if [ -n "$user" ]; then "$prefix/bin/vkstash" "$1"; else "$prefix/bin/vkstash" "$1" --prefix "$prefix"; fi
 }
