@@ -21,9 +21,10 @@
 //!   layer library that belongs to this tool; `remote` the program for object stores; `output` printing; `confirm`
 //!   asking
 //! - `term` what people see on a terminal; `help` the groups of commands; `savings` time that was saved, in words
-//! - `live_pages` what running programs show of themselves; `names` Vulkan's names; `machine` what the machine has; `tally` sums of counters; `unready` why pipelines were not ready; `units` numbers for
-//!   people; `signals`, `pending_signals`, `start` signals and streams of the command that runs; `new_file`,
-//!   `regular`, `root`, `elf`, `cli` files, folders, libraries, the command line
+//! - `live_pages` what running programs show of themselves; `names` Vulkan's names; `machine` what the machine has;
+//!   `tally` sums of counters; `unready` why pipelines were not ready; `units` numbers for people; `signals`,
+//!   `pending_signals`, `start` signals and streams of the command that runs; `new_file`, `regular`, `root`, `elf`,
+//!   `cli` files, folders, libraries, the command line
 
 mod background;
 mod base;
