@@ -232,3 +232,21 @@ choose_driver() {
     done
     fail "no GPU and no RADV driver here; run scripts/setup.sh"
 }
+
+# older_mesa FOLDER: unpacks the distribution's older Mesa package there, and writes FOLDER/older.json, the manifest of
+# its RADV. False, with a line, where apt knows one version only.
+older_mesa() {
+    local installed older library
+    installed=$(dpkg-query -W -f '${Version}' mesa-vulkan-drivers)
+    older=$(apt-cache madison mesa-vulkan-drivers | awk '{ print $3 }' | sort -uV | head -n 1)
+    if [ "$older" = "$installed" ]; then
+        echo "SKIPPED: apt knows one version of mesa-vulkan-drivers only"
+        return 1
+    fi
+    (cd "$1" && apt-get -o APT::Sandbox::User=root download "mesa-vulkan-drivers=$older" >/dev/null)
+    dpkg -x "$1"/mesa-vulkan-drivers_*.deb "$1/older"
+    library=$(find "$1/older" -name libvulkan_radeon.so)
+    echo "{\"file_format_version\":\"1.0.0\",\"ICD\":{\"library_path\":\"$library\",\"api_version\":\"1.3.0\"}}" \
+        >"$1/older.json"
+    echo "older driver: Mesa $older; present driver: Mesa $installed"
+}

@@ -185,8 +185,7 @@ impl Runner {
         Ok(serde_json::from_slice(&ended.output)?)
     }
 
-    /// Runs `vkstash prewarm --all` in the environment of a user, for the active driver or for that of a manifest. Its
-    /// seconds.
+    /// [`prewarm`] in the environment of a user.
     pub(crate) fn prewarm(
         &self,
         environment: &Environment<'_>,
@@ -241,13 +240,14 @@ impl Runner {
     }
 }
 
-/// Runs `vkstash prewarm --all` by this command of the tool, for the active driver or for that of a manifest. Its
-/// seconds.
+/// Runs by this command of the tool what the service runs after an update, or `vkstash prewarm --all` for the driver of
+/// a manifest. Its seconds.
 pub(crate) fn prewarm(mut command: Command, driver: Option<&Path>) -> Result<f64, Failure> {
-    command.args(["prewarm", "--all"]);
-    if let Some(manifest) = driver {
-        command.arg("--driver").arg(manifest);
-    }
+    command.arg("prewarm");
+    match driver {
+        Some(manifest) => command.args(["--all", "--driver"]).arg(manifest),
+        None => command.args(["--after-update", "--at-once"]),
+    };
     let started = Instant::now();
     let output = command.stdin(Stdio::null()).output()?;
     let said = String::from_utf8_lossy(&output.stdout);

@@ -43,8 +43,8 @@ pub(crate) enum Command {
     /// layer, and after the loss of that cache.
     Programs(Programs),
     /// An update of the driver, from an older version to the present one: the runs before it, and the first one after
-    /// it without the layer, with it and nothing done, with it after `vkstash prewarm`, and with it where that was done
-    /// before the update, at default settings, in turn.
+    /// it without the layer, with it and nothing done, with it after the service, and with it where `vkstash prewarm`
+    /// was run before the update, at default settings, in turn.
     Update(Update),
     /// Shader objects that are served, against a program that keeps the driver's binaries itself.
     Objects(OnDriver),

@@ -1,7 +1,7 @@
 //! `update`: what a user finds after an update of the driver: with an older version of it runs that fill the driver's
 //! cache and the stash, then the first run on the present one, without the layer, with it and nothing done, with it
-//! after `vkstash prewarm`, and with it where `vkstash prewarm --driver` came before the switch to the present one. At
-//! default settings, in turn.
+//! after the service (`vkstash prewarm --after-update`), and with it where `vkstash prewarm --driver` came before the
+//! switch to the present one. At default settings, in turn.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -87,11 +87,11 @@ impl Measured {
         let [with, without] = &self.before;
         compare("before", "before the update", with, "without us", without);
         compare("unprepared", "after it, nothing done", &self.nothing_done, "without us", &self.without);
-        compare("prewarmed", "after it and prewarm", &self.prewarmed, "without us", &self.without);
+        compare("prewarmed", "after it and the service", &self.prewarmed, "without us", &self.without);
         compare("switched", "prepared before the switch", &self.switched, "without us", &self.without);
-        compare("again", "after it and prewarm", &self.prewarmed, "before the update", with);
+        compare("again", "after it and the service", &self.prewarmed, "before the update", with);
         for (name, what, seconds) in [
-            ("prewarm", "vkstash prewarm --all", &self.prewarm[0]),
+            ("prewarm", "vkstash prewarm --after-update", &self.prewarm[0]),
             ("prewarm-driver", "vkstash prewarm --all --driver", &self.prewarm[1]),
         ] {
             rows.push(Figure::alone(format!("update.{id}.{name}"), what, seconds, "s", "itself"));
@@ -221,8 +221,8 @@ pub(crate) fn run_programs(runner: &Runner, options: &Update) -> Result<Vec<Vec<
         "program",
         "before the update",
         "first run after it, nothing done",
-        "after prewarm",
-        "prewarm, s",
+        "after the service",
+        "service, s",
         "prepared before the switch",
     ];
     let mut rows = vec![head.map(str::to_owned)];
@@ -282,8 +282,7 @@ fn cell(ran: &Ran) -> String {
     format!("{ready} + {served} of {all}, {calls:.1} ms{why}")
 }
 
-/// `vkstash prewarm --all` on the fake render node that the programs have, for the active driver or for that of a
-/// manifest. Its seconds.
+/// [`child::prewarm`] on the fake render node that the programs have.
 fn prewarm(env: &Env, disk: &Path, driver: Option<&Path>) -> Result<f64, Failure> {
     let tool: PathBuf = env.get("VKSTASH_TOOL").ok_or("the environment names no tool")?.into();
     let mut command = Command::new(tool);
