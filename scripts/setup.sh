@@ -33,6 +33,8 @@ need_package spirv-tools
 need_command pkg-config pkg-config
 # layer-tests/tests/pressure_vessel.rs
 need_command bwrap bubblewrap
+# crates/tool/tests/units.rs
+need_command desktop-file-validate desktop-file-utils
 # scripts/khronos-icd.sh
 need_command g++ g++
 need_command dpkg-source dpkg-dev

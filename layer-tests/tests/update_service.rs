@@ -2,6 +2,7 @@
 //! needs no hand, gives way to programs, and is no reason to blame a driver.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -13,7 +14,7 @@ use vkstash_layer_tests::paths;
 use vkstash_layer_tests::suite::{assert_all_served, on, run};
 use vkstash_layer_tests::waiting::until;
 use vkstash_layer_tests::work::Work;
-use vkstash_store::stash::inspect::list_applications;
+use vkstash_store::stash::inspect::{PartInfo, list_applications};
 
 /// Words that nothing but these modules has.
 const FIRST: u32 = 0x5eed_0001;
@@ -30,9 +31,7 @@ fn tool(env: &Env, arguments: &[&str]) -> Command {
 
 /// The service, for which programs of other tests are no reason to wait.
 fn service(env: &Env) -> Command {
-    let mut command = tool(env, &["prewarm", "--after-update", "--at-once", "--timeout", "3600", "--dir"]);
-    command.arg(env.stash_folder());
-    command
+    tool(env, &["prewarm", "--after-update", "--at-once", "--of-this-stash", "--timeout", "3600"])
 }
 
 fn said(output: &Output) -> String {
@@ -63,10 +62,12 @@ fn noted(env: &Env) -> Value {
 }
 
 fn records(env: &Env, kind: &str) -> u64 {
-    let found = list_applications(&env.stash_folder()).unwrap();
-    let parts = found.iter().flat_map(|info| &info.parts);
-    let updated = parts.filter(|part| part.device.as_ref().is_some_and(|device| device.driver_version == 2));
-    updated.map(|part| part.records.get(kind).copied().unwrap_or(0)).sum()
+    kept(env, 2, kind)
+}
+
+/// Cut off while it was created. Nobody reads it, and merging removes it.
+fn is_temporary(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
 }
 
 fn guard_files(folder: &Path) -> Vec<PathBuf> {
@@ -75,7 +76,7 @@ fn guard_files(folder: &Path) -> Vec<PathBuf> {
         let path = entry.path();
         if path.is_dir() {
             found.extend(guard_files(&path));
-        } else if path.extension().is_some_and(|end| end == "vkg") {
+        } else if path.extension().is_some_and(|end| end == "vkg") && !is_temporary(&path) {
             found.push(path);
         }
     }
@@ -212,9 +213,11 @@ fn a_worker_that_is_ended_in_the_check_leaves_no_mark() {
             until("a worker gives the artifact to the driver", || {
                 !guard_files(&env.stash_folder()).is_empty()
             });
+            let tool = checking.id();
             signal(&checking, libc::SIGTERM);
-            checking.wait_with_output().unwrap();
-            assert_eq!(guard_files(&env.stash_folder()).len(), 0);
+            let output = checking.wait_with_output().unwrap();
+            let left = guard_files(&env.stash_folder());
+            assert!(left.is_empty(), "{left:?} of tool {tool:08x}: {}", said(&output));
         }
         assert_all_served(&run(scenario, env, &marked(1)), 1);
     });
@@ -291,5 +294,96 @@ fn one_service_works_at_a_time() {
         assert!(second.status.success() && said(&second).contains("another one works"), "{}", said(&second));
         signal(&first, libc::SIGTERM);
         first.wait_with_output().unwrap();
+    });
+}
+
+/// What the stash has of each kind in the parts of this version of the driver; 0: in the portable part.
+fn kept(env: &Env, version: u32, kind: &str) -> u64 {
+    let found = list_applications(&env.stash_folder()).unwrap();
+    let is_of = |part: &&PartInfo| part.device.as_ref().map_or(0, |device| device.driver_version) == version;
+    let parts = found.iter().flat_map(|info| &info.parts).filter(is_of);
+    parts.map(|part| part.records.get(kind).copied().unwrap_or(0)).sum()
+}
+
+#[test]
+fn what_a_driver_has_made_that_is_gone_is_evicted_first_and_recipes_stay() {
+    on(Driver::Test(json!({})), |scenario, env| {
+        run(scenario, env, &marked(20));
+        let updated = updated(scenario, env, json!({}));
+        assert!(service(&updated).status().unwrap().success());
+        run(scenario, &updated, &marked(20));
+        let (old, recipes) = (kept(env, 1, "artifact"), kept(env, 0, "recipe"));
+        assert_eq!((old, kept(env, 2, "artifact"), recipes), (20, 20, 20));
+        let found = list_applications(&env.stash_folder()).unwrap();
+        let parts = || found.iter().flat_map(|info| &info.parts);
+        let of_old =
+            parts().find(|part| part.device.as_ref().is_some_and(|device| device.driver_version == 1));
+        let bytes = parts().map(|part| part.bytes).sum::<u64>() - of_old.unwrap().bytes / 2;
+        fs::write(env.stash_folder().join("config.toml"), format!("limit = {bytes}\n")).unwrap();
+        let output = tool(&updated, &["gc"]).output().unwrap();
+        assert!(output.status.success(), "{}", said(&output));
+        assert_eq!(kept(env, 1, "artifact"), 0, "{}", said(&output));
+        assert_eq!((kept(env, 2, "artifact"), kept(env, 0, "recipe")), (20, 20), "{}", said(&output));
+        // An update takes nothing of what the next one needs.
+        let next = json!({ "driver_version": 3, "pipeline_cache_uuid": "00000000000000000000000000000003" });
+        let next = self::updated(scenario, env, next);
+        assert!(service(&next).status().unwrap().success());
+        assert_all_served(&run(scenario, &next, &marked(20)), 20);
+    });
+}
+
+/// A stand-in for Flatpak: runs the tool that it is told to run, with the stash of the program that it is told to.
+fn flatpak(scenario: &Scenario, home: &Path) -> PathBuf {
+    let folder = scenario.folder().join("bin");
+    fs::create_dir_all(&folder).unwrap();
+    let tool = paths::profile_folder().join("vkstash");
+    let (tool, home) = (tool.display(), home.display());
+    let script = format!(
+        "#!/bin/sh\necho \"$@\" >>'{home}/calls'\n[ \"$1 $2\" = \"run --command={INSIDE}\" ] || exit 9\n\
+         program=$3\nshift 3\nVKSTASH_DIR='{home}'/.var/app/$program/cache/vkstash HOME=/nowhere \
+         exec '{tool}' \"$@\" --at-once --of-this-stash --timeout 3600\n"
+    );
+    let path = folder.join("flatpak");
+    fs::write(&path, script).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    folder
+}
+
+const INSIDE: &str = "/usr/lib/extensions/vulkan/vkstash/bin/vkstash";
+
+#[test]
+fn what_sandboxes_have_is_compiled_again_in_them() {
+    on(Driver::Test(json!({})), |scenario, env| {
+        let home = scenario.folder().join("home-of-flatpak");
+        let inside = env.clone().stash(home.join(".var/app/org.example.Game/cache/vkstash"));
+        fs::create_dir_all(home.join(".var/app/org.example.Editor/cache")).unwrap();
+        run(scenario, &inside, &marked(4));
+        let path = format!("{}:{}", flatpak(scenario, &home).display(), std::env::var("PATH").unwrap());
+        let outside = |more: Value| {
+            let own = updated(scenario, env, more).var("HOME", &home);
+            fs::create_dir_all(own.stash_folder()).unwrap();
+            own.without_var("XDG_DATA_HOME").var("PATH", &path)
+        };
+        // One that hangs is ended in order: no signal, no crash.
+        let hangs = json!([{ "command": "vkCreateComputePipelines", "word": FIRST, "hang_ms": HANGS_MS }]);
+        let hanging = outside(json!({ "faults": hangs }));
+        let first = service(&hanging).spawn().unwrap();
+        until("it works inside", || noted(&inside)["is_at_work"] == true);
+        signal(&first, libc::SIGTERM);
+        first.wait_with_output().unwrap();
+        assert_eq!((&noted(&inside)["is_at_work"], &noted(&inside)["cut_off"]), (&json!(false), &json!(0)));
+        let good = outside(json!({}));
+        let output = service(&good).output().unwrap();
+        assert!(said(&output).contains("4 made"), "{}", said(&output));
+        assert_all_served(&run(scenario, &good.clone().stash(inside.stash_folder()), &marked(4)), 4);
+        // Nothing was installed since.
+        let again = service(&good).output().unwrap();
+        assert!(again.status.success() && !said(&again).contains("made"), "{}", said(&again));
+        let calls = fs::read_to_string(home.join("calls")).unwrap();
+        assert_eq!(calls.lines().count(), 2, "{calls}");
+        assert!(
+            calls.lines().all(|line| line.contains("org.example.Game prewarm --after-update")),
+            "{calls}"
+        );
     });
 }

@@ -174,17 +174,29 @@ pub(crate) fn since_change() -> Duration {
     installed::look().since_change
 }
 
-/// The applications that lack something for the drivers that are here, those that were played most first.
-pub(crate) fn lacking(root: &Path, applications: &[ApplicationInfo]) -> Vec<ApplicationInfo> {
+/// The programs whose sandboxes were gone through, and what drivers they had then.
+pub(crate) fn sandboxes(root: &Path) -> BTreeMap<String, String> {
+    Noted::read(root).sandboxes
+}
+
+/// The sandbox of this program was gone through with these drivers.
+pub(crate) fn note_sandbox(root: &Path, program: &str, drivers: String) -> io::Result<()> {
+    let mut noted = Noted::read(root);
+    noted.sandboxes.insert(program.to_owned(), drivers);
+    noted.write(root, Writing::Plain)
+}
+
+/// The folders of the applications that lack something for the drivers that are here, the most played first.
+pub(crate) fn lacking(root: &Path, applications: &[ApplicationInfo]) -> Vec<String> {
     let updates = look(root, applications);
     let versions: Vec<_> = updates.drivers.iter().map(Driver::version).collect();
     let lacks = |info: &&ApplicationInfo| !updates.lacks(info, &versions).is_empty();
-    most_played_first(applications.iter().filter(lacks).cloned().collect())
+    most_played_first(applications.iter().filter(lacks).collect())
 }
 
-fn most_played_first(mut applications: Vec<ApplicationInfo>) -> Vec<ApplicationInfo> {
+fn most_played_first(mut applications: Vec<&ApplicationInfo>) -> Vec<String> {
     applications.sort_by_key(|info| Reverse((info.runs.runs, info.runs.until_unix_ms)));
-    applications
+    applications.into_iter().map(|info| info.folder.clone()).collect()
 }
 
 /// Notes on the disk that work begins for the drivers that are here: if the machine goes down with it, that is counted.
@@ -299,8 +311,7 @@ mod tests {
             (info.runs.runs, info.runs.until_unix_ms) = (runs, until_unix_ms);
             info
         };
-        let all = vec![application("once", 1, 9), application("old", 5, 1), application("new", 5, 2)];
-        let names: Vec<_> = most_played_first(all).into_iter().map(|info| info.folder).collect();
-        assert_eq!(names, ["new", "old", "once"]);
+        let all = [application("once", 1, 9), application("old", 5, 1), application("new", 5, 2)];
+        assert_eq!(most_played_first(all.iter().collect()), ["new", "old", "once"]);
     }
 }

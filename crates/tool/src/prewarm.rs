@@ -78,6 +78,9 @@ enum PrewarmError {
 
 pub(crate) fn main(args: &PrewarmArgs) -> ExitCode {
     stop::note_signals();
+    if args.until_input_ends {
+        stop::end_with_input();
+    }
     let ended = match run(args) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,

@@ -126,6 +126,12 @@ pub(crate) struct PrewarmArgs {
     /// Do not wait until a driver was unchanged for some seconds
     #[arg(long, requires = "after_update", hide = true)]
     pub(crate) at_once: bool,
+    /// Programs with other stashes are no reason to wait
+    #[arg(long, requires = "after_update", hide = true)]
+    pub(crate) of_this_stash: bool,
+    /// End when standard input ends
+    #[arg(long, requires = "after_update", hide = true)]
+    pub(crate) until_input_ends: bool,
     /// On every device of this machine, and not only on those that programs used; for an import on a new machine with
     /// several GPUs
     #[arg(long)]

@@ -25,6 +25,9 @@ pub(super) struct Noted {
     version: u32,
     /// The newest last.
     records: Vec<Record>,
+    /// Programs of Flatpak whose sandboxes were gone through, and what their drivers were known by then.
+    #[serde(default)]
+    pub(super) sandboxes: BTreeMap<String, String>,
 }
 
 /// What is known of the drivers with one digest.

@@ -8,6 +8,8 @@ use std::process::{Child as Process, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
+use vkstash_store::stash::stopped::forgive;
+
 use super::mesa::Private;
 use super::stop::{Reason, Stop};
 use crate::environment;
@@ -48,6 +50,8 @@ pub(crate) enum Event {
 pub(crate) struct Child {
     process: Process,
     input: Option<ChildStdin>,
+    /// The stash, and the folder of the application in it.
+    stash: (PathBuf, String),
 }
 
 impl Child {
@@ -112,7 +116,8 @@ impl Child {
             }
             let _ = events.send((mark, Event::End));
         });
-        Ok(Child { process, input })
+        let stash = (launch.root.clone(), application.to_owned());
+        Ok(Child { process, input, stash })
     }
 
     /// Sends a request. A worker that has died is noticed by its end.
@@ -142,15 +147,16 @@ impl Child {
         let _ = self.process.kill();
     }
 
-    /// Its process ID.
-    pub(crate) fn id(&self) -> u32 {
-        self.process.id()
-    }
-
     /// How it ended. Call it after [`Event::End`].
-    pub(crate) fn wait(mut self) -> io::Result<ExitStatus> {
+    pub(crate) fn wait(&mut self) -> io::Result<ExitStatus> {
         self.input = None;
         self.process.wait()
+    }
+
+    /// It was ended on purpose: nobody is to take its end for a crash. Call it after [`Child::wait`].
+    pub(crate) fn forgive(&self) {
+        let (root, application) = &self.stash;
+        forgive(root, application, self.process.id());
     }
 }
 
@@ -222,11 +228,13 @@ impl QuestionedWorker {
                     _ => lines.push(line),
                 },
                 Ok((_, Event::End)) | Err(RecvTimeoutError::Disconnected) => {
-                    return Err(AskError::Died(ending(self.child.process.wait())));
+                    return Err(AskError::Died(ending(self.child.wait())));
                 }
                 Err(RecvTimeoutError::Timeout) if !left.is_zero() => {
                     if let Some(reason) = self.stop.reason() {
                         self.child.kill();
+                        let _ = self.child.wait();
+                        self.child.forgive();
                         return Err(AskError::Stopped(reason));
                     }
                 }
@@ -248,6 +256,6 @@ impl Drop for QuestionedWorker {
             std::thread::sleep(Duration::from_millis(2));
         }
         self.child.kill();
-        let _ = self.child.process.wait();
+        let _ = self.child.wait();
     }
 }

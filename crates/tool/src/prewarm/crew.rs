@@ -11,8 +11,6 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-use vkstash_store::stash::stopped::forgive;
-
 use super::child::{Child, Event, Launch, ending};
 use super::limits::Limits;
 use super::order::Task;
@@ -474,14 +472,13 @@ impl<'a> Crew<'a> {
 
     /// A worker has ended.
     fn bury(&mut self, at: usize, watcher: &mut dyn Watcher) {
-        let slot = self.slots.swap_remove(at);
-        let Slot { mut sent, group, phase, ready, working, answered, killed, stopped, .. } = slot;
-        let process = slot.child.id();
+        let mut slot = self.slots.swap_remove(at);
         let status = slot.child.wait();
         let is_asked_to = status.as_ref().is_ok_and(|status| status.signal().is_some_and(is_ending));
-        if is_asked_to || stopped {
-            return self.forgive(process, group, phase, sent, watcher);
+        if is_asked_to || slot.stopped {
+            return self.forgive(slot, watcher);
         }
+        let Slot { mut sent, group, phase, ready, working, answered, killed, .. } = slot;
         if sent.is_empty() && ready {
             // In order, or after its work.
             return;
@@ -506,16 +503,9 @@ impl<'a> Crew<'a> {
 
     /// A worker was ended on purpose, by this process or by somebody's signal: neither the driver nor a key is to
     /// blame, and another worker goes on.
-    fn forgive(
-        &mut self,
-        process: u32,
-        group: usize,
-        phase: Phase,
-        sent: VecDeque<Task>,
-        watcher: &mut dyn Watcher,
-    ) {
-        let folder = &self.applications[self.groups[group].application].name.folder;
-        forgive(&self.launch.root, folder, process);
+    fn forgive(&mut self, slot: Slot, watcher: &mut dyn Watcher) {
+        let Slot { child, sent, group, phase, .. } = slot;
+        child.forgive();
         let tasks = self.tasks_mut(group, phase);
         for task in sent.into_iter().rev() {
             tasks.push_front(task);

@@ -20,18 +20,23 @@ pub(crate) struct Lock(#[allow(dead_code, reason = "closed when it is dropped")]
 /// has to be made for it.
 /// Another process may hold it so long.
 pub(crate) fn take(root: &Path, application: &str, patience: Duration) -> Result<Lock, Taken> {
-    let began = Instant::now();
-    loop {
-        match taken(&root.join(application).join("portable")) {
-            Err(Taken) if began.elapsed() < patience => std::thread::sleep(LOOK_EVERY),
-            taken => return taken,
-        }
-    }
+    taken_within(&root.join(application).join("portable"), patience)
 }
 
 /// Takes the lock of all stashes below this root: that of its folder. One service at a time works there.
 pub(crate) fn take_all(root: &Path) -> Result<Lock, Taken> {
-    taken(root)
+    // A process that was killed as it started a worker leaves the lock to that for a moment.
+    taken_within(root, Duration::from_secs(2))
+}
+
+fn taken_within(folder: &Path, patience: Duration) -> Result<Lock, Taken> {
+    let began = Instant::now();
+    loop {
+        match taken(folder) {
+            Err(Taken) if began.elapsed() < patience => std::thread::sleep(LOOK_EVERY),
+            taken => return taken,
+        }
+    }
 }
 
 fn taken(folder: &Path) -> Result<Lock, Taken> {

@@ -5,8 +5,10 @@
 //! |---|---|
 //! | `decision` | what is done next, of what is so |
 //! | `surroundings` | what is so: programs, power, memory, the disk |
+//! | `sandboxes` | programs of Flatpak |
 
 mod decision;
+mod sandboxes;
 mod surroundings;
 
 use std::collections::HashSet;
@@ -29,6 +31,7 @@ use crate::in_force::{self, UpdateLimits};
 use crate::output::{Printer, eprint_line};
 
 use decision::{Action, Situation, Wait};
+use sandboxes::Inside;
 use surroundings::Surroundings;
 
 /// How often it is looked whether work is to stop.
@@ -46,7 +49,7 @@ pub(super) fn run(args: &PrewarmArgs, root: &Path, stop: &Stop) -> Result<bool, 
         args,
         root,
         launch: launch(args, root, stop.clone())?,
-        surroundings: Surroundings::new(args.dir.as_ref().map(|_| root)),
+        surroundings: Surroundings::new(args.of_this_stash.then_some(root)),
         tried: HashSet::new(),
         worked: Duration::ZERO,
         is_well: true,
@@ -54,13 +57,22 @@ pub(super) fn run(args: &PrewarmArgs, root: &Path, stop: &Stop) -> Result<bool, 
     service.run()
 }
 
+/// What can be done at a time.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Work {
+    /// The application in this folder.
+    Application(String),
+    /// What the sandbox of this program of Flatpak has.
+    Sandbox(String),
+}
+
 struct Service<'a> {
     args: &'a PrewarmArgs,
     root: &'a Path,
     launch: Launch,
     surroundings: Surroundings,
-    /// Applications that this process has gone through, or could not, with the drivers that were there then.
-    tried: HashSet<(String, String)>,
+    /// What this process has gone through, or could not, with the drivers that were there then.
+    tried: HashSet<(Work, String)>,
     worked: Duration,
     is_well: bool,
 }
@@ -73,11 +85,8 @@ impl Service<'_> {
             let limits = self.limits();
             let drivers = drivers::digest();
             let since_change = if self.args.at_once { Duration::MAX } else { drivers::since_change() };
-            let (found, left) = if since_change < decision::SETTLED || !limits.is_on {
-                (Vec::new(), Vec::new())
-            } else {
-                self.left(&drivers)?
-            };
+            let is_settled = since_change >= decision::SETTLED && limits.is_on;
+            let (found, left) = if is_settled { self.left(&drivers)? } else { Default::default() };
             let situation = Situation {
                 left: left.len(),
                 cut_off,
@@ -99,8 +108,12 @@ impl Service<'_> {
                 }
                 Action::Work => {
                     said = None;
-                    if let Some(next) = left.first() {
-                        self.work_on(next, &found, &drivers, limits, cut_off)?;
+                    match left.into_iter().next() {
+                        Some(Work::Application(folder)) => {
+                            self.work_on(&folder, &found, &drivers, limits, cut_off)?;
+                        }
+                        Some(Work::Sandbox(program)) => self.work_in(program, &drivers, cut_off),
+                        None => {}
                     }
                     cut_off = drivers::cut_off(self.root);
                 }
@@ -113,11 +126,20 @@ impl Service<'_> {
         in_force::update_limits(&settings::read(self.root).all())
     }
 
-    /// All applications, and those with something to compile, the most played first.
-    fn left(&self, drivers: &str) -> Result<(Vec<ApplicationInfo>, Vec<ApplicationInfo>), PrewarmError> {
+    /// All applications of this stash; and what is left to do: those with something to compile, the most played first,
+    /// and then sandboxes.
+    fn left(&self, drivers: &str) -> Result<(Vec<ApplicationInfo>, Vec<Work>), PrewarmError> {
         let found = list_applications(self.root)?;
-        let mut left = drivers::lacking(self.root, &found);
-        left.retain(|info| !self.tried.contains(&(info.folder.clone(), drivers.to_owned())));
+        let mut left: Vec<Work> =
+            drivers::lacking(self.root, &found).into_iter().map(Work::Application).collect();
+        // Those who name a stash mean that one.
+        if self.args.dir.is_none() {
+            let here = sandboxes::drivers();
+            let gone_through = drivers::sandboxes(self.root);
+            let is_new = |program: &String| gone_through.get(program) != Some(&here);
+            left.extend(sandboxes::programs().into_iter().filter(is_new).map(Work::Sandbox));
+        }
+        left.retain(|work| !self.tried.contains(&(work.clone(), drivers.to_owned())));
         Ok((found, left))
     }
 
@@ -129,9 +151,36 @@ impl Service<'_> {
         }
     }
 
+    /// Lets the service work in the sandbox of this program.
+    fn work_in(&mut self, program: String, drivers: &str, cut_off: u32) {
+        let (before, began) = (self.worked, Instant::now());
+        let here = sandboxes::drivers();
+        let mut looked = Instant::now();
+        let surroundings = &mut self.surroundings;
+        let root = self.root;
+        let is_to_stop = || {
+            if looked.elapsed() < LOOK_EVERY {
+                return false;
+            }
+            looked = Instant::now();
+            let worked = before + began.elapsed();
+            let now = Situation { worked, cut_off, ..surroundings.look(root) };
+            decision::interruption(&now, &in_force::update_limits(&settings::read(root).all())).is_some()
+        };
+        let ended = Inside::start(&program).and_then(|inside| inside.wait(is_to_stop));
+        self.worked += began.elapsed();
+        match ended {
+            Ok(true) => _ = drivers::note_sandbox(self.root, &program, here),
+            // It goes on the next time. Flatpak has said what is wrong.
+            Ok(false) => {}
+            Err(error) => eprint_line(&format_args!("{program}: cannot run flatpak: {error}")),
+        }
+        self.tried.insert((Work::Sandbox(program), drivers.to_owned()));
+    }
+
     fn work_on(
         &mut self,
-        next: &ApplicationInfo,
+        next: &str,
         found: &[ApplicationInfo],
         drivers: &str,
         settings: UpdateLimits,
@@ -164,7 +213,7 @@ impl Service<'_> {
         let report = report?;
         let _ = drivers::note(root, found, &report.gone_through());
         if !report.was_stopped() {
-            self.tried.insert((next.folder.clone(), drivers.to_owned()));
+            self.tried.insert((Work::Application(next.to_owned()), drivers.to_owned()));
             self.is_well &= report.is_well();
         }
         report.print(&mut Printer::open()?, false)?;
@@ -178,10 +227,11 @@ fn compile(
     launch: &Launch,
     root: &Path,
     found: &[ApplicationInfo],
-    next: &ApplicationInfo,
+    next: &str,
     limits: Limits,
 ) -> Result<Report, PrewarmError> {
-    let (mut plan, _locks) = planned(args, launch, root, found, &[next], &limits)?;
+    let chosen: Vec<_> = found.iter().filter(|info| info.folder == next).collect();
+    let (mut plan, _locks) = planned(args, launch, root, found, &chosen, &limits)?;
     plan.leave_out_unchanged();
     Ok(Report::of_work(plan, launch, limits))
 }

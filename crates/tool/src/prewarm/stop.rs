@@ -86,6 +86,14 @@ pub(crate) fn note_signals() {
     }
 }
 
+/// From now on the end of standard input is as good as a signal.
+pub(crate) fn end_with_input() {
+    std::thread::spawn(|| {
+        let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+        let _ = SIGNAL.compare_exchange(0, SIGTERM, Ordering::Relaxed, Ordering::Relaxed);
+    });
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
