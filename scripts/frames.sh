@@ -24,7 +24,7 @@ export VKSTASH_LIBRARY=$bin/libVkLayer_vkstash.so MESA_SHADER_CACHE_DIR=$folder/
 
 for _ in 1 2; do
     VK_DRIVER_FILES=$folder/older.json VKSTASH_DIR=$folder/played "$bin/vkstash" run --quiet -- \
-        "$bin/vkstash-corpus" --modules target/corpus/modules --count 600 >"$folder/log"
+        "$bin/vkstash-corpus" --modules corpus --count 600 >"$folder/log"
 done
 
 # begin_service: on a stash of its own, as after an update.
