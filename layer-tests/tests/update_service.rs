@@ -125,11 +125,19 @@ fn after_an_update_everything_is_ready_without_a_hand() {
 fn the_settings_switch_it_off() {
     on(Driver::Test(json!({})), |scenario, env| {
         run(scenario, env, &marked(3));
-        fs::write(env.stash_folder().join("config.toml"), "updates = false\n").unwrap();
         let updated = updated(scenario, env, json!({}));
-        let output = service(&updated).output().unwrap();
-        assert!(output.status.success() && said(&output).contains("switch it off"), "{}", said(&output));
-        assert_eq!(records(&updated, "artifact"), 0);
+        let of_one = "[application.\"vkstash-tests\"]\nbackground = \"disabled\"\n";
+        let rows = [
+            ("updates = false\n", "switch it off"),
+            ("background = \"disabled\"\n", "switch it off"),
+            (of_one, "everything is ready that can be"),
+        ];
+        for (settings, why) in rows {
+            fs::write(env.stash_folder().join("config.toml"), settings).unwrap();
+            let output = service(&updated).output().unwrap();
+            assert!(output.status.success() && said(&output).contains(why), "{settings}: {}", said(&output));
+            assert_eq!(records(&updated, "artifact"), 0, "{settings}");
+        }
     });
 }
 

@@ -31,10 +31,24 @@ use crate::term::time;
 pub(crate) use not_ready::{NotReady, Prepared};
 use noted::{Noted, Record, Writing};
 
-/// So long a command that tells of the stash waits for drivers that it has to ask.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// So long a program waits that `vkstash run` starts, once after a change of the drivers.
-const PATIENCE_OF_RUN: Duration = Duration::from_secs(2);
+/// How drivers are asked that have not answered yet.
+#[derive(Clone, Copy, Debug)]
+struct Asking {
+    /// So long they are waited for.
+    patience: Duration,
+    /// Also if they did not answer a short time ago.
+    always: bool,
+}
+
+impl Asking {
+    /// For commands that tell of the stash.
+    const USUAL: Asking = Asking { patience: Duration::from_secs(10), always: false };
+    /// A program waits, once after a change of the drivers.
+    const BEFORE_RUN: Asking = Asking { patience: Duration::from_secs(2), always: false };
+    /// Nobody waits.
+    const PATIENT: Asking = Asking { patience: Duration::from_secs(60), always: true };
+}
+
 /// So many milliseconds it is told what was prepared.
 const TOLD_FOR_MS: u64 = 30 * 24 * 60 * 60 * 1000;
 /// Work that was cut off so often on the same drivers is left to the user: the machine may have gone down because of
@@ -127,9 +141,18 @@ pub(crate) struct GoneThrough {
     pub(crate) was_stopped: bool,
 }
 
-/// Notes what was prepared for the drivers that are here. `before`: the applications as they were.
-pub(crate) fn note(root: &Path, before: &[ApplicationInfo], gone_through: &[GoneThrough]) -> io::Result<()> {
-    let Some((mut noted, mut record)) = known(root, before, PATIENCE) else { return Ok(()) };
+/// Notes what was prepared for the drivers with this digest, if they are still here. `before`: the applications as they
+/// were.
+pub(crate) fn note(
+    root: &Path,
+    digest: &str,
+    before: &[ApplicationInfo],
+    gone_through: &[GoneThrough],
+) -> io::Result<()> {
+    let Some((mut noted, mut record)) = known(root, before, Asking::PATIENT) else { return Ok(()) };
+    if record.digest != digest {
+        return Ok(());
+    }
     let mut prepared = record.prepared.take().unwrap_or_default();
     for gone in gone_through {
         let Some(info) = before.iter().find(|info| info.folder == gone.folder) else { continue };
@@ -161,7 +184,7 @@ pub(crate) fn note(root: &Path, before: &[ApplicationInfo], gone_through: &[Gone
 
 /// What the stash with these applications lacks for the drivers that are here.
 pub(crate) fn look(root: &Path, applications: &[ApplicationInfo]) -> Updates {
-    look_within(root, applications, PATIENCE)
+    look_as(root, applications, Asking::USUAL)
 }
 
 /// What stands for the drivers that are here: another value, once their files have changed.
@@ -188,7 +211,7 @@ pub(crate) fn note_sandbox(root: &Path, program: &str, drivers: String) -> io::R
 
 /// The folders of the applications that lack something for the drivers that are here, the most played first.
 pub(crate) fn lacking(root: &Path, applications: &[ApplicationInfo]) -> Vec<String> {
-    let updates = look(root, applications);
+    let updates = look_as(root, applications, Asking::PATIENT);
     let versions: Vec<_> = updates.drivers.iter().map(Driver::version).collect();
     let lacks = |info: &&ApplicationInfo| !updates.lacks(info, &versions).is_empty();
     most_played_first(applications.iter().filter(lacks).collect())
@@ -243,11 +266,11 @@ pub(crate) fn line_before_run(root: &Path) -> Option<String> {
         return None;
     }
     let applications = list_applications(root).ok()?;
-    look_within(root, &applications, PATIENCE_OF_RUN).not_ready.map(|not_ready| not_ready.to_string())
+    look_as(root, &applications, Asking::BEFORE_RUN).not_ready.map(|not_ready| not_ready.to_string())
 }
 
-fn look_within(root: &Path, applications: &[ApplicationInfo], patience: Duration) -> Updates {
-    let Some((mut noted, mut record)) = known(root, applications, patience) else {
+fn look_as(root: &Path, applications: &[ApplicationInfo], asking: Asking) -> Updates {
+    let Some((mut noted, mut record)) = known(root, applications, asking) else {
         return Updates::default();
     };
     let not_ready = not_ready::count(applications, &record);
@@ -268,14 +291,15 @@ fn look_within(root: &Path, applications: &[ApplicationInfo], patience: Duration
 
 /// What is noted, and the record of the drivers that are here, which are asked if need be. None: the stash has nothing
 /// that a driver has made.
-fn known(root: &Path, applications: &[ApplicationInfo], patience: Duration) -> Option<(Noted, Record)> {
+fn known(root: &Path, applications: &[ApplicationInfo], asking: Asking) -> Option<(Noted, Record)> {
     if !applications.iter().flat_map(|info| &info.parts).any(|part| part.device.is_some()) {
         return None;
     }
     let digest = digest();
     let noted = Noted::read(root);
-    let known = noted.record(&digest).filter(|record| !record.is_stale()).cloned();
-    let record = known.unwrap_or_else(|| asked(&digest, patience, noted.record(&digest)));
+    let counts = |record: &&Record| record.is_answered || !asking.always && !record.is_stale();
+    let known = noted.record(&digest).filter(counts).cloned();
+    let record = known.unwrap_or_else(|| asked(&digest, asking.patience, noted.record(&digest)));
     Some((noted, record))
 }
 

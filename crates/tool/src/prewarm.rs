@@ -112,6 +112,7 @@ fn run(args: &PrewarmArgs) -> Result<bool, PrewarmError> {
     if args.after_update {
         return service::run(args, &root, &stop);
     }
+    let drivers = drivers::digest();
     let found = list_applications(&root)?;
     let chosen: Vec<&ApplicationInfo> = if args.all {
         found.iter().collect()
@@ -144,7 +145,7 @@ fn run(args: &PrewarmArgs) -> Result<bool, PrewarmError> {
     match finish.filter(|_| !args.dry_run) {
         Some(finish) => finish.note_tried(),
         // What cannot be noted is called not ready once more.
-        None if is_noted(args) => _ = drivers::note(&root, &found, &report.gone_through()),
+        None if is_noted(args) => _ = drivers::note(&root, &drivers, &found, &report.gone_through()),
         None => {}
     }
     // What came of the pipelines is said, too, if no database is made of them.

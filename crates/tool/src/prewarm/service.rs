@@ -17,7 +17,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use vkstash_store::settings;
+use vkstash_store::settings::{self, Settings};
 use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 
 use super::child::Launch;
@@ -82,7 +82,8 @@ impl Service<'_> {
         let mut said = None;
         let mut cut_off = drivers::count_cut_off(self.root);
         loop {
-            let limits = self.limits();
+            // The settings may change while it runs.
+            let limits = limits(self.root);
             let drivers = drivers::digest();
             let since_change = if self.args.at_once { Duration::MAX } else { drivers::since_change() };
             let is_settled = since_change >= decision::SETTLED && limits.is_on;
@@ -121,17 +122,15 @@ impl Service<'_> {
         }
     }
 
-    /// The settings may change while it runs.
-    fn limits(&self) -> UpdateLimits {
-        in_force::update_limits(&settings::read(self.root).all())
-    }
-
     /// All applications of this stash; and what is left to do: those with something to compile, the most played first,
     /// and then sandboxes.
     fn left(&self, drivers: &str) -> Result<(Vec<ApplicationInfo>, Vec<Work>), PrewarmError> {
         let found = list_applications(self.root)?;
-        let mut left: Vec<Work> =
-            drivers::lacking(self.root, &found).into_iter().map(Work::Application).collect();
+        let read = settings::read(self.root);
+        let may_work =
+            |folder: &String| in_force::background_mode(&read.all(), &read.of(folder)).allows_work();
+        let lacking = drivers::lacking(self.root, &found).into_iter().filter(may_work);
+        let mut left: Vec<Work> = lacking.map(Work::Application).collect();
         // Those who name a stash mean that one.
         if self.args.dir.is_none() {
             let here = sandboxes::drivers();
@@ -165,7 +164,7 @@ impl Service<'_> {
             looked = Instant::now();
             let worked = before + began.elapsed();
             let now = Situation { worked, cut_off, ..surroundings.look(root) };
-            decision::interruption(&now, &in_force::update_limits(&settings::read(root).all())).is_some()
+            decision::interruption(&now, &limits(root)).is_some()
         };
         let ended = Inside::start(&program).and_then(|inside| inside.wait(is_to_stop));
         self.worked += began.elapsed();
@@ -200,8 +199,9 @@ impl Service<'_> {
                 while let Err(RecvTimeoutError::Timeout) = is_done.recv_timeout(LOOK_EVERY) {
                     let worked = before + began.elapsed();
                     let now = Situation { worked, cut_off, ..surroundings.look(root) };
-                    let settings = in_force::update_limits(&settings::read(root).all());
-                    decision::interruption(&now, &settings).into_iter().for_each(|reason| stop.ask(reason));
+                    decision::interruption(&now, &self::limits(root))
+                        .into_iter()
+                        .for_each(|reason| stop.ask(reason));
                 }
             });
             let report = compile(args, launch, root, found, next, limits);
@@ -211,7 +211,7 @@ impl Service<'_> {
         self.worked += began.elapsed();
         let _ = drivers::end_work(root);
         let report = report?;
-        let _ = drivers::note(root, found, &report.gone_through());
+        let _ = drivers::note(root, drivers, found, &report.gone_through());
         if !report.was_stopped() {
             self.tried.insert((Work::Application(next.to_owned()), drivers.to_owned()));
             self.is_well &= report.is_well();
@@ -219,6 +219,14 @@ impl Service<'_> {
         report.print(&mut Printer::open()?, false)?;
         Ok(())
     }
+}
+
+/// What the settings say of it. Where background work is disabled for all programs, this is, too.
+fn limits(root: &Path) -> UpdateLimits {
+    let all = settings::read(root).all();
+    let limits = in_force::update_limits(&all);
+    let may_work = in_force::background_mode(&all, &Settings::default()).allows_work();
+    UpdateLimits { is_on: limits.is_on && may_work, ..limits }
 }
 
 /// What one application lacks.

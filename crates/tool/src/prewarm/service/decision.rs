@@ -61,7 +61,7 @@ pub(crate) enum Wait {
 pub(crate) enum End {
     #[error("everything is ready that can be")]
     Done,
-    #[error("the settings switch it off (`vkstash background --updates on`)")]
+    #[error("the settings switch it off (`vkstash background`)")]
     SwitchedOff,
     #[error("it was asked to end")]
     Signal,
