@@ -39,6 +39,7 @@ pub mod skip;
 pub mod suite;
 pub mod test_driver;
 pub mod translators;
+pub mod updates;
 pub mod vulkan;
 pub mod waiting;
 pub mod work;

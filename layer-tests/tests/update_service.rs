@@ -5,13 +5,14 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Output};
 
 use serde_json::{Value, json};
 use vkstash_layer_tests::child::{Running, Scenario};
 use vkstash_layer_tests::env::{Driver, Env};
 use vkstash_layer_tests::paths;
 use vkstash_layer_tests::suite::{assert_all_served, on, run};
+use vkstash_layer_tests::updates::{tool, updated};
 use vkstash_layer_tests::waiting::until;
 use vkstash_layer_tests::work::Work;
 use vkstash_store::stash::inspect::{PartInfo, list_applications};
@@ -21,33 +22,15 @@ const FIRST: u32 = 0x5eed_0001;
 /// Longer than any test.
 const HANGS_MS: u64 = 3_600_000;
 
-fn tool(env: &Env, arguments: &[&str]) -> Command {
-    let mut command = Command::new(paths::profile_folder().join("vkstash"));
-    env.apply(&mut command);
-    command.env("VKSTASH_LIBRARY", paths::layer_library()).args(arguments);
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command
-}
-
 /// The service, for which programs of other tests are no reason to wait.
 fn service(env: &Env) -> Command {
-    tool(env, &["prewarm", "--after-update", "--at-once", "--of-this-stash", "--timeout", "3600"])
+    tool(env, &["prewarm", "--after-update", "--at-once", "--under-test", "--timeout", "3600"])
 }
 
 fn said(output: &Output) -> String {
     let [out, err] =
         [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
     format!("{out}{err} ({})", output.status)
-}
-
-/// An update of the test driver that does more.
-fn updated(scenario: &Scenario, env: &Env, more: Value) -> Env {
-    let mut script =
-        json!({ "driver_version": 2, "pipeline_cache_uuid": "00000000000000000000000000000002" });
-    for (name, value) in more.as_object().unwrap() {
-        script[name] = value.clone();
-    }
-    scenario.on(Driver::Test(script)).unwrap().stash(env.stash_folder())
 }
 
 fn marked(count: u32) -> Work {
@@ -110,7 +93,7 @@ fn after_an_update_everything_is_ready_without_a_hand() {
     on(Driver::Test(json!({})), |scenario, env| {
         let work = marked(8);
         run(scenario, env, &work);
-        let updated = updated(scenario, env, json!({}));
+        let updated = updated(scenario, env, &json!({}));
         let output = service(&updated).output().unwrap();
         assert!(output.status.success(), "{}", said(&output));
         assert!(said(&output).contains("8 made"), "{}", said(&output));
@@ -125,7 +108,7 @@ fn after_an_update_everything_is_ready_without_a_hand() {
 fn the_settings_switch_it_off() {
     on(Driver::Test(json!({})), |scenario, env| {
         run(scenario, env, &marked(3));
-        let updated = updated(scenario, env, json!({}));
+        let updated = updated(scenario, env, &json!({}));
         let of_one = "[application.\"vkstash-tests\"]\nbackground = \"disabled\"\n";
         let rows = [
             ("updates = false\n", "switch it off"),
@@ -141,41 +124,50 @@ fn the_settings_switch_it_off() {
     });
 }
 
-/// The program hangs in a compile, so it runs as long as the test needs it.
+/// The program hangs in a compile, and so does a worker, so that both run as long as the test needs them.
 #[test]
 fn it_waits_for_a_program_gives_way_to_one_and_goes_on_after_it() {
     on(Driver::Test(json!({})), |scenario, env| {
-        let work = marked(20);
+        let work = marked(8);
         run(scenario, env, &work);
-        let hangs =
-            json!([{ "command": "vkCreateComputePipelines", "word": 0x0ddba11, "hang_ms": HANGS_MS }]);
-        let updated = updated(scenario, env, json!({ "compile_us": 200_000, "faults": hangs }));
+        let command = "vkCreateComputePipelines";
+        let hangs = [0x0ddba11, FIRST + 5]
+            .map(|word| json!({ "command": command, "word": word, "hang_ms": HANGS_MS }));
+        let hanging = updated(scenario, env, &json!({ "faults": hangs }));
         let other = Work { first: 0x0ddba11, count: 1, ..Work::default() };
         let begin = || {
-            let program = scenario.start("work", &updated, &other);
+            let program = scenario.start("work", &hanging, &other);
             let pid = program.pid().to_string();
             until("the program is seen", || {
-                let watched = tool(&updated, &["watch", "--once", "--json"]).output().unwrap();
+                let watched = tool(&hanging, &["watch", "--once", "--json"]).output().unwrap();
                 String::from_utf8_lossy(&watched.stdout).contains(&pid)
             });
             program
         };
         let first = begin();
-        let mut service = service(&updated).spawn().unwrap();
-        std::thread::sleep(std::time::Duration::from_millis(300));
-        assert_eq!(records(&updated, "artifact"), 0, "a program runs");
+        let errors = scenario.folder().join("errors");
+        let mut service = service(&hanging).stderr(fs::File::create(&errors).unwrap()).spawn().unwrap();
+        let waits = "waits: a program with the layer runs";
+        let times = || fs::read_to_string(&errors).unwrap().matches(waits).count();
+        until("it waits", || times() == 1);
+        assert_eq!(records(&hanging, "artifact"), 0, "a program runs");
+        let is_at_work =
+            |service: &Child| noted(&hanging)["is_at_work"] == true && !children(service).is_empty();
         kill(first);
-        until("it has begun", || records(&updated, "artifact") > 0);
+        until("it has begun", || is_at_work(&service) && records(&hanging, "artifact") > 0);
         let second = begin();
-        until("it has given way", || noted(&updated)["is_at_work"] == false && children(&service).is_empty());
-        let made = records(&updated, "artifact");
-        assert!(made < 20, "{made}");
-        assert_eq!(service.try_wait().unwrap(), None, "it waits");
+        until("it has given way", || times() == 2 && children(&service).is_empty());
+        assert_eq!((&noted(&hanging)["is_at_work"], service.try_wait().unwrap()), (&json!(false), None));
         kill(second);
-        let output = service.wait_with_output().unwrap();
-        assert!(output.status.success(), "{}", said(&output));
-        assert!(said(&output).contains("waits: a program with the layer runs"), "{}", said(&output));
-        assert_eq!(records(&updated, "failed"), 0, "{}", said(&output));
+        until("it goes on", || is_at_work(&service));
+        let third = begin();
+        until("it waits again", || times() == 3);
+        signal(&service, libc::SIGTERM);
+        assert_eq!(service.wait().unwrap().signal(), Some(libc::SIGTERM), "also while it waits");
+        kill(third);
+        assert_eq!(records(&hanging, "failed"), 0);
+        let updated = updated(scenario, env, &json!({}));
+        assert!(self::service(&updated).status().unwrap().success());
         assert_all_served(&run(scenario, &updated, &work), work.count);
     });
 }
@@ -187,7 +179,7 @@ fn a_worker_that_it_ends_is_no_crash_and_costs_no_try() {
         run(scenario, env, &work);
         let hangs =
             json!([{ "command": "vkCreateComputePipelines", "word": FIRST + 1, "hang_ms": HANGS_MS }]);
-        let hanging = updated(scenario, env, json!({ "faults": hangs }));
+        let hanging = updated(scenario, env, &json!({ "faults": hangs }));
         for ending in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGTERM] {
             let service = service(&hanging).spawn().unwrap();
             until("it works", || noted(&hanging)["is_at_work"] == true && !children(&service).is_empty());
@@ -201,7 +193,7 @@ fn a_worker_that_it_ends_is_no_crash_and_costs_no_try() {
             assert_eq!(guard_files(&env.stash_folder()).len(), 0);
         }
         // The same driver again, which does not hang any more.
-        let updated = updated(scenario, env, json!({}));
+        let updated = updated(scenario, env, &json!({}));
         assert!(service(&updated).status().unwrap().success());
         assert_all_served(&run(scenario, &updated, &work), work.count);
     });
@@ -236,7 +228,7 @@ fn a_key_that_its_driver_dies_of_is_quarantined_and_not_tried_at_each_boot() {
     on(Driver::Test(json!({})), |scenario, env| {
         run(scenario, env, &marked(4));
         let dies = json!([{ "command": "vkCreateComputePipelines", "word": FIRST + 2, "die": "segv" }]);
-        let updated = updated(scenario, env, json!({ "faults": dies }));
+        let updated = updated(scenario, env, &json!({ "faults": dies }));
         let output = service(&updated).output().unwrap();
         assert_eq!(output.status.code(), Some(1), "{}", said(&output));
         assert!(
@@ -256,7 +248,7 @@ fn a_driver_whose_devices_cannot_be_opened_is_tried_three_times() {
     on(Driver::Test(json!({})), |scenario, env| {
         run(scenario, env, &marked(4));
         let dies = json!([{ "command": "vkCreateDevice", "die": "segv" }]);
-        let updated = updated(scenario, env, json!({ "faults": dies }));
+        let updated = updated(scenario, env, &json!({ "faults": dies }));
         for _ in 0..3 {
             let output = service(&updated).output().unwrap();
             assert!(said(&output).contains("died of signal 11"), "{}", said(&output));
@@ -272,7 +264,7 @@ fn work_that_was_cut_off_three_times_is_left_to_the_user() {
     on(Driver::Test(json!({})), |scenario, env| {
         run(scenario, env, &marked(4));
         let hangs = json!([{ "command": "vkCreateComputePipelines", "word": FIRST, "hang_ms": HANGS_MS }]);
-        let hanging = updated(scenario, env, json!({ "faults": hangs }));
+        let hanging = updated(scenario, env, &json!({ "faults": hangs }));
         for cut_off in 0..3 {
             let service = service(&hanging).spawn().unwrap();
             until("it works", || noted(&hanging)["is_at_work"] == true && !children(&service).is_empty());
@@ -295,7 +287,7 @@ fn one_service_works_at_a_time() {
     on(Driver::Test(json!({})), |scenario, env| {
         run(scenario, env, &marked(4));
         let hangs = json!([{ "command": "vkCreateComputePipelines", "word": FIRST, "hang_ms": HANGS_MS }]);
-        let hanging = updated(scenario, env, json!({ "faults": hangs }));
+        let hanging = updated(scenario, env, &json!({ "faults": hangs }));
         let first = service(&hanging).spawn().unwrap();
         until("it works", || noted(&hanging)["is_at_work"] == true && !children(&first).is_empty());
         let second = service(&hanging).output().unwrap();
@@ -317,7 +309,7 @@ fn kept(env: &Env, version: u32, kind: &str) -> u64 {
 fn what_a_driver_has_made_that_is_gone_is_evicted_first_and_recipes_stay() {
     on(Driver::Test(json!({})), |scenario, env| {
         run(scenario, env, &marked(20));
-        let updated = updated(scenario, env, json!({}));
+        let updated = updated(scenario, env, &json!({}));
         assert!(service(&updated).status().unwrap().success());
         run(scenario, &updated, &marked(20));
         let (old, recipes) = (kept(env, 1, "artifact"), kept(env, 0, "recipe"));
@@ -334,7 +326,7 @@ fn what_a_driver_has_made_that_is_gone_is_evicted_first_and_recipes_stay() {
         assert_eq!((kept(env, 2, "artifact"), kept(env, 0, "recipe")), (20, 20), "{}", said(&output));
         // An update takes nothing of what the next one needs.
         let next = json!({ "driver_version": 3, "pipeline_cache_uuid": "00000000000000000000000000000003" });
-        let next = self::updated(scenario, env, next);
+        let next = self::updated(scenario, env, &next);
         assert!(service(&next).status().unwrap().success());
         assert_all_served(&run(scenario, &next, &marked(20)), 20);
     });
@@ -349,7 +341,7 @@ fn flatpak(scenario: &Scenario, home: &Path) -> PathBuf {
     let script = format!(
         "#!/bin/sh\necho \"$@\" >>'{home}/calls'\n[ \"$1 $2\" = \"run --command={INSIDE}\" ] || exit 9\n\
          program=$3\nshift 3\nVKSTASH_DIR='{home}'/.var/app/$program/cache/vkstash HOME=/nowhere \
-         exec '{tool}' \"$@\" --at-once --of-this-stash --timeout 3600\n"
+         exec '{tool}' \"$@\" --at-once --under-test --timeout 3600\n"
     );
     let path = folder.join("flatpak");
     fs::write(&path, script).unwrap();
@@ -368,7 +360,7 @@ fn what_sandboxes_have_is_compiled_again_in_them() {
         run(scenario, &inside, &marked(4));
         let path = format!("{}:{}", flatpak(scenario, &home).display(), std::env::var("PATH").unwrap());
         let outside = |more: Value| {
-            let own = updated(scenario, env, more).var("HOME", &home);
+            let own = updated(scenario, env, &more).var("HOME", &home);
             fs::create_dir_all(own.stash_folder()).unwrap();
             own.without_var("XDG_DATA_HOME").var("PATH", &path)
         };

@@ -6,7 +6,7 @@ use std::ffi::{CStr, CString, c_char};
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::process::ExitStatusExt as _;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -77,6 +77,14 @@ pub(crate) fn ask(
     command.env("VKSTASH_BACKGROUND", "disabled").env_remove("VKSTASH_REPORT").env_remove("VKSTASH_TRACE");
     prepare(&mut command);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let die_with_parent = || {
+        // SAFETY: the system call takes numbers.
+        unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+        Ok(())
+    };
+    // SAFETY: the closure runs between fork and exec, and makes one async-signal-safe system call. A driver that hangs
+    // does not notice that nobody waits any more.
+    unsafe { command.pre_exec(die_with_parent) };
     let mut child = command.spawn()?;
     let status = wait(&mut child, patience)?;
     // An answer is shorter than what a pipe holds, so that the process never waited for its reader.

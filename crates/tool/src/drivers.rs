@@ -5,6 +5,7 @@
 //! | `installed` | the drivers' files, as one digest that changes with them |
 //! | `noted` | what was found out of the drivers with such a digest, in a file of the stash |
 //! | `not_ready` | what is to be compiled again, counted and in words |
+//! | `prepared` | what was compiled again, and when |
 //!
 //! Only a driver can say which version it is, and asking starts a process that loads all of them. So its answer is kept
 //! with the digest of the drivers' files, and they are asked again when that has changed.
@@ -12,6 +13,7 @@
 mod installed;
 mod not_ready;
 mod noted;
+mod prepared;
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -28,8 +30,9 @@ use crate::doctor_probe::{self, ask};
 use crate::names;
 use crate::term::time;
 
-pub(crate) use not_ready::{NotReady, Prepared};
+pub(crate) use not_ready::NotReady;
 use noted::{Noted, Record, Writing};
+pub(crate) use prepared::Prepared;
 
 /// How drivers are asked that have not answered yet.
 #[derive(Clone, Copy, Debug)]
@@ -38,15 +41,18 @@ struct Asking {
     patience: Duration,
     /// Also if they did not answer a short time ago.
     always: bool,
+    /// A program waits.
+    is_waited_for: bool,
 }
 
 impl Asking {
     /// For commands that tell of the stash.
-    const USUAL: Asking = Asking { patience: Duration::from_secs(10), always: false };
+    const USUAL: Asking = Asking { patience: Duration::from_secs(20), always: false, is_waited_for: false };
     /// A program waits, once after a change of the drivers.
-    const BEFORE_RUN: Asking = Asking { patience: Duration::from_secs(2), always: false };
+    const BEFORE_RUN: Asking =
+        Asking { patience: Duration::from_secs(2), always: false, is_waited_for: true };
     /// Nobody waits.
-    const PATIENT: Asking = Asking { patience: Duration::from_secs(60), always: true };
+    const PATIENT: Asking = Asking { patience: Duration::from_secs(20), always: true, is_waited_for: false };
 }
 
 /// So many milliseconds it is told what was prepared.
@@ -149,37 +155,38 @@ pub(crate) fn note(
     before: &[ApplicationInfo],
     gone_through: &[GoneThrough],
 ) -> io::Result<()> {
-    let Some((mut noted, mut record)) = known(root, before, Asking::PATIENT) else { return Ok(()) };
-    if record.digest != digest {
+    let Some(known) = known(root, before, Asking::PATIENT).filter(|known| known.digest == digest) else {
         return Ok(());
+    };
+    let now = list_applications(root).unwrap_or_default();
+    Noted::change_record(root, digest, Writing::Plain, |record| {
+        record.answer(&known);
+        gone_through.iter().for_each(|gone| note_one(record, before, gone));
+        record.not_ready = not_ready::pipelines(&now, record);
+    })
+}
+
+fn note_one(record: &mut Record, before: &[ApplicationInfo], gone: &GoneThrough) {
+    let Some(info) = before.iter().find(|info| info.folder == gone.folder) else { return };
+    let lacked: Vec<_> = not_ready::lacks(info, &record.drivers).collect();
+    if gone.made > 0 && !lacked.is_empty() {
+        let prepared = record.prepared.get_or_insert_default();
+        prepared.drivers.extend(lacked.iter().map(|(driver, _)| driver.words.clone()));
+        prepared.pipelines += gone.made;
+        prepared.programs.insert(gone.folder.clone());
+        prepared.unix_ms = time::now();
     }
-    let mut prepared = record.prepared.take().unwrap_or_default();
-    for gone in gone_through {
-        let Some(info) = before.iter().find(|info| info.folder == gone.folder) else { continue };
-        let lacked: Vec<_> = not_ready::lacks(info, &record.drivers).collect();
-        if gone.made > 0 && !lacked.is_empty() {
-            prepared.drivers.extend(lacked.iter().map(|(driver, _)| driver.words.clone()));
-            prepared.pipelines += gone.made;
-            prepared.programs.insert(gone.folder.clone());
-            prepared.unix_ms = time::now();
-        }
-        if gone.was_stopped {
-            continue;
-        }
-        let tries = record.tries.entry(gone.folder.clone()).or_default();
-        *tries += 1;
-        if gone.is_complete || *tries >= MOST_TRIES {
-            record.tries.remove(&gone.folder);
-            let most = lacked.iter().map(|(_, behind)| behind.before).max();
-            most.into_iter().for_each(|most| _ = record.gone_through.insert(gone.folder.clone(), most));
-            record.cut_off = 0;
-        }
+    if gone.was_stopped {
+        return;
     }
-    record.prepared = Some(prepared).filter(|prepared| prepared.pipelines > 0);
-    record.not_ready = not_ready::count(&list_applications(root).unwrap_or_default(), &record)
-        .map_or(0, |not_ready| not_ready.pipelines);
-    noted.put(record);
-    noted.write(root, Writing::Plain)
+    let most = lacked.iter().map(|(_, behind)| behind.before).max();
+    let tries = record.tries.entry(gone.folder.clone()).or_default();
+    *tries += 1;
+    if gone.is_complete || *tries >= MOST_TRIES {
+        record.tries.remove(&gone.folder);
+        most.into_iter().for_each(|most| _ = record.gone_through.insert(gone.folder.clone(), most));
+        record.cut_off = 0;
+    }
 }
 
 /// What the stash with these applications lacks for the drivers that are here.
@@ -204,9 +211,7 @@ pub(crate) fn sandboxes(root: &Path) -> BTreeMap<String, String> {
 
 /// The sandbox of this program was gone through with these drivers.
 pub(crate) fn note_sandbox(root: &Path, program: &str, drivers: String) -> io::Result<()> {
-    let mut noted = Noted::read(root);
-    noted.sandboxes.insert(program.to_owned(), drivers);
-    noted.write(root, Writing::Plain)
+    Noted::change(root, Writing::Plain, |noted| _ = noted.sandboxes.insert(program.to_owned(), drivers))
 }
 
 /// The folders of the applications that lack something for the drivers that are here, the most played first.
@@ -224,19 +229,21 @@ fn most_played_first(mut applications: Vec<&ApplicationInfo>) -> Vec<String> {
 
 /// Notes on the disk that work begins for the drivers that are here: if the machine goes down with it, that is counted.
 pub(crate) fn begin_work(root: &Path) -> io::Result<()> {
-    change(root, |record| record.is_at_work = true)
+    Noted::change_record(root, &digest(), Writing::ToDisk, |record| record.is_at_work = true)
 }
 
-/// Work has ended in order.
+/// Work has ended in order. The drivers' files may be others by now.
 pub(crate) fn end_work(root: &Path) -> io::Result<()> {
-    change(root, |record| record.is_at_work = false)
+    Noted::change(root, Writing::ToDisk, |noted| {
+        noted.records.iter_mut().for_each(|record| record.is_at_work = false);
+    })
 }
 
 /// How often work for the drivers that are here has ended without any order. Nobody works now.
 pub(crate) fn count_cut_off(root: &Path) -> u32 {
-    let is_noted = Noted::read(root).record(&digest()).is_some_and(|record| record.is_at_work);
-    if is_noted {
-        let _ = change(root, |record| {
+    let digest = digest();
+    if Noted::read(root).record(&digest).is_some_and(|record| record.is_at_work) {
+        let _ = Noted::change_record(root, &digest, Writing::ToDisk, |record| {
             record.is_at_work = false;
             record.cut_off += 1;
         });
@@ -247,15 +254,6 @@ pub(crate) fn count_cut_off(root: &Path) -> u32 {
 /// The same, of what is noted.
 pub(crate) fn cut_off(root: &Path) -> u32 {
     Noted::read(root).record(&digest()).map_or(0, |record| record.cut_off)
-}
-
-/// Changes the record of the drivers that are here, if there is one, also for a machine that goes down the next moment.
-fn change(root: &Path, change: impl FnOnce(&mut Record)) -> io::Result<()> {
-    let mut noted = Noted::read(root);
-    let Some(mut record) = noted.record(&digest()).cloned() else { return Ok(()) };
-    change(&mut record);
-    noted.put(record);
-    noted.write(root, Writing::ToDisk)
 }
 
 /// One line about what is not ready, before `vkstash run` starts a program. Where nothing has changed since the last
@@ -270,50 +268,53 @@ pub(crate) fn line_before_run(root: &Path) -> Option<String> {
 }
 
 fn look_as(root: &Path, applications: &[ApplicationInfo], asking: Asking) -> Updates {
-    let Some((mut noted, mut record)) = known(root, applications, asking) else {
-        return Updates::default();
-    };
-    let not_ready = not_ready::count(applications, &record);
+    let Some(known) = known(root, applications, asking) else { return Updates::default() };
+    let not_ready = not_ready::count(applications, &known);
     let pipelines = not_ready.as_ref().map_or(0, |not_ready| not_ready.pipelines);
-    if noted
-        .record(&record.digest)
-        .is_none_or(|noted| (noted.not_ready, noted.asked_unix_ms) != (pipelines, record.asked_unix_ms))
-    {
-        record.not_ready = pipelines;
-        noted.put(record.clone());
+    let is_noted = |record: &Record| {
+        let of = |record: &Record| (record.asked_unix_ms, record.is_answered);
+        record.not_ready == pipelines && of(record) == of(&known)
+    };
+    if !Noted::read(root).record(&known.digest).is_some_and(is_noted) {
         // A stash that cannot be written is asked again the next time.
-        let _ = noted.write(root, Writing::Plain);
+        let _ = Noted::change_record(root, &known.digest, Writing::Plain, |record| {
+            record.answer(&known);
+            record.not_ready = pipelines;
+        });
     }
-    let Record { drivers, prepared, gone_through, cut_off, .. } = record;
+    let Record { drivers, prepared, gone_through, cut_off, .. } = known;
     let given_up = Some(cut_off).filter(|&cut_off| cut_off >= MOST_CUT_OFF);
     Updates { drivers, not_ready, prepared, given_up, gone_through }
 }
 
-/// What is noted, and the record of the drivers that are here, which are asked if need be. None: the stash has nothing
-/// that a driver has made.
-fn known(root: &Path, applications: &[ApplicationInfo], asking: Asking) -> Option<(Noted, Record)> {
+/// What is known of the drivers that are here, which are asked if need be. None: the stash has nothing that a driver
+/// has made; or it cannot be noted that the drivers are asked, and somebody waits.
+fn known(root: &Path, applications: &[ApplicationInfo], asking: Asking) -> Option<Record> {
     if !applications.iter().flat_map(|info| &info.parts).any(|part| part.device.is_some()) {
         return None;
     }
     let digest = digest();
     let noted = Noted::read(root);
-    let counts = |record: &&Record| record.is_answered || !asking.always && !record.is_stale();
-    let known = noted.record(&digest).filter(counts).cloned();
-    let record = known.unwrap_or_else(|| asked(&digest, asking.patience, noted.record(&digest)));
-    Some((noted, record))
-}
-
-/// A record with the drivers' answer; what else was known of them stays.
-fn asked(digest: &str, patience: Duration, before: Option<&Record>) -> Record {
-    let answer = ask(None, patience, |command| {
+    let record = noted.record(&digest).cloned();
+    if let Some(known) =
+        record.clone().filter(|record| record.is_answered || !asking.always && !record.is_stale())
+    {
+        return Some(known);
+    }
+    let mut record = record.unwrap_or_else(|| Record::new(&digest));
+    record.asked_unix_ms = time::now();
+    // Otherwise each program would wait for drivers that hang.
+    let noted = Noted::change_record(root, &digest, Writing::Plain, |known| known.answer(&record));
+    if asking.is_waited_for && noted.is_err() {
+        return None;
+    }
+    let answer = ask(None, asking.patience, |command| {
         command.env("VKSTASH_DISABLE", "1");
     });
     let answer = answer.unwrap_or_default();
-    let mut record = before.cloned().unwrap_or_else(|| Record::new(digest));
     record.is_answered = answer.failed.is_none() && answer.loader.is_some();
     record.drivers = answer.devices.into_iter().map(Driver::of).collect();
-    record.asked_unix_ms = time::now();
-    record
+    Some(record)
 }
 
 #[cfg(test)]

@@ -99,7 +99,7 @@ fn run(args: &PrewarmArgs) -> Result<bool, PrewarmError> {
     if args.unless_on_battery && machine::is_on_battery() {
         return Ok(true);
     }
-    if args.background || args.after_update {
+    if args.background || args.after_update && !args.under_test {
         lower_priority();
     }
     let stop = Stop::default();

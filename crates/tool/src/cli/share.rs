@@ -126,9 +126,10 @@ pub(crate) struct PrewarmArgs {
     /// Do not wait until a driver was unchanged for some seconds
     #[arg(long, requires = "after_update", hide = true)]
     pub(crate) at_once: bool,
-    /// Programs with other stashes are no reason to wait
+    /// For tests, which run beside each other on busy machines: programs with other stashes are no reason to wait, and
+    /// the priority stays as it is
     #[arg(long, requires = "after_update", hide = true)]
-    pub(crate) of_this_stash: bool,
+    pub(crate) under_test: bool,
     /// End when standard input ends
     #[arg(long, requires = "after_update", hide = true)]
     pub(crate) until_input_ends: bool,

@@ -1,19 +1,19 @@
-//! What the drivers that are here have yet to compile, and what was prepared for them.
+//! What the drivers that are here have yet to compile.
 
-use std::collections::BTreeSet;
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use vkstash_model::counters::Count;
 use vkstash_store::stash::behind::{Behind, behind};
 use vkstash_store::stash::inspect::ApplicationInfo;
 
 use super::Driver;
 use super::noted::Record;
+use super::prepared::listed;
 use crate::machine;
 use crate::tally::Tally;
 use crate::term::time;
-use crate::units::{counted, plain};
+use crate::units::counted;
 
 /// Pipelines that other versions of the drivers have compiled.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -27,19 +27,6 @@ pub(crate) struct NotReady {
     pub(crate) seconds: Option<f64>,
 }
 
-/// Pipelines that `vkstash prewarm` has compiled for the drivers that are here.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct Prepared {
-    /// The drivers, by their names and versions.
-    pub(crate) drivers: BTreeSet<String>,
-    pub(crate) pipelines: u64,
-    /// The folders of the programs.
-    pub(crate) programs: BTreeSet<String>,
-    /// When the last of it was done, in Unix milliseconds.
-    pub(crate) unix_ms: u64,
-}
-
 impl fmt::Display for NotReady {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         let is = if self.drivers.len() == 1 { "is" } else { "are" };
@@ -51,19 +38,6 @@ impl fmt::Display for NotReady {
         }
         write!(to, ": vkstash prewarm --all")
     }
-}
-
-impl Prepared {
-    pub(super) fn line(&self, now_ms: u64) -> String {
-        let pipelines = counted(self.pipelines, "pipeline");
-        let programs = counted(self.programs.len() as u64, "program");
-        let when = time::age(self.unix_ms, now_ms);
-        format!("prepared: {pipelines} of {programs} for {}, {when}", listed(&self.drivers))
-    }
-}
-
-fn listed<'a>(drivers: impl IntoIterator<Item = &'a String>) -> String {
-    drivers.into_iter().map(|words| plain(words)).collect::<Vec<_>>().join(", ")
 }
 
 /// What each of these drivers lacks of an application, whatever was gone through before.
@@ -100,6 +74,11 @@ pub(super) fn count(applications: &[ApplicationInfo], record: &Record) -> Option
     let jobs = (machine::processors() / 2).max(1);
     total.seconds = total.seconds.map(|seconds| seconds / jobs as f64);
     (total.programs > 0).then_some(total)
+}
+
+/// How many pipelines are not ready.
+pub(super) fn pipelines(applications: &[ApplicationInfo], record: &Record) -> u64 {
+    count(applications, record).map_or(0, |not_ready| not_ready.pipelines)
 }
 
 /// What a compile took on average.
@@ -206,13 +185,5 @@ mod tests {
         not_ready.drivers.push("NVIDIA 600".into());
         let expected = "not ready: radv Mesa 25.1, NVIDIA 600 are new here, 415 pipelines of 5 programs: vkstash prewarm --all";
         assert_eq!(not_ready.to_string(), expected);
-        let prepared = Prepared {
-            drivers: ["radv Mesa 25.1".to_owned()].into(),
-            pipelines: 1,
-            programs: ["a-0".to_owned()].into(),
-            unix_ms: 0,
-        };
-        let expected = "prepared: 1 pipeline of 1 program for radv Mesa 25.1, 2 h ago";
-        assert_eq!(prepared.line(2 * 60 * 60 * 1000), expected);
     }
 }

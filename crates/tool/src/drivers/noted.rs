@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::not_ready::Prepared;
+use super::prepared::Prepared;
 use super::{AGAIN_AFTER_MS, Driver};
 use crate::regular;
 use crate::term::time;
@@ -24,7 +24,7 @@ const MOST_RECORDS: usize = 16;
 pub(super) struct Noted {
     version: u32,
     /// The newest last.
-    records: Vec<Record>,
+    pub(super) records: Vec<Record>,
     /// Programs of Flatpak whose sandboxes were gone through, and what their drivers were known by then.
     #[serde(default)]
     pub(super) sandboxes: BTreeMap<String, String>,
@@ -78,8 +78,29 @@ impl Noted {
         self.records.iter().find(|record| record.digest == digest)
     }
 
+    /// Changes the file as it is now: other commands may have changed it since it was read.
+    pub(super) fn change(root: &Path, writing: Writing, change: impl FnOnce(&mut Noted)) -> io::Result<()> {
+        let mut noted = Noted::read(root);
+        change(&mut noted);
+        noted.write(root, writing)
+    }
+
+    /// [`Noted::change`] of the record with this digest, or of a new one.
+    pub(super) fn change_record(
+        root: &Path,
+        digest: &str,
+        writing: Writing,
+        change: impl FnOnce(&mut Record),
+    ) -> io::Result<()> {
+        Noted::change(root, writing, |noted| {
+            let mut record = noted.record(digest).cloned().unwrap_or_else(|| Record::new(digest));
+            change(&mut record);
+            noted.put(record);
+        })
+    }
+
     /// Takes the place of the record with the same digest.
-    pub(super) fn put(&mut self, record: Record) {
+    fn put(&mut self, record: Record) {
         self.records.retain(|other| other.digest != record.digest);
         self.records.push(record);
         let more = self.records.len().saturating_sub(MOST_RECORDS);
@@ -87,7 +108,7 @@ impl Noted {
     }
 
     /// Replaces the file as a whole.
-    pub(super) fn write(&mut self, root: &Path, writing: Writing) -> io::Result<()> {
+    fn write(&mut self, root: &Path, writing: Writing) -> io::Result<()> {
         self.version = VERSION;
         let mut file = tempfile::Builder::new().prefix(".drivers-").tempfile_in(root)?;
         serde_json::to_writer_pretty(&mut file, self)?;
@@ -103,6 +124,13 @@ impl Noted {
 impl Record {
     pub(super) fn new(digest: &str) -> Record {
         Record { digest: digest.to_owned(), ..Record::default() }
+    }
+
+    /// Takes the drivers' answer from a record with the same digest.
+    pub(super) fn answer(&mut self, of: &Record) {
+        self.asked_unix_ms = of.asked_unix_ms;
+        self.is_answered = of.is_answered;
+        self.drivers.clone_from(&of.drivers);
     }
 
     /// Whether the drivers are to be asked again, because they did not answer.

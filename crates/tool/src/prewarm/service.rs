@@ -37,7 +37,7 @@ use surroundings::Surroundings;
 /// How often it is looked whether work is to stop.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// How long nothing is looked at while it is waited; the end of a program is noticed earlier.
-const WAIT: Duration = Duration::from_secs(20);
+const WAIT: Duration = Duration::from_secs(60);
 
 /// True: all was well.
 pub(super) fn run(args: &PrewarmArgs, root: &Path, stop: &Stop) -> Result<bool, PrewarmError> {
@@ -49,7 +49,7 @@ pub(super) fn run(args: &PrewarmArgs, root: &Path, stop: &Stop) -> Result<bool, 
         args,
         root,
         launch: launch(args, root, stop.clone())?,
-        surroundings: Surroundings::new(args.of_this_stash.then_some(root)),
+        surroundings: Surroundings::new(args.under_test.then_some(root)),
         tried: HashSet::new(),
         worked: Duration::ZERO,
         is_well: true,

@@ -16,7 +16,7 @@ const TOOL: &str = "/usr/lib/extensions/vulkan/vkstash/bin/vkstash";
 /// How often it is looked whether it has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// The service in the sandbox ends within a second when it is told to.
-const TO_END: Duration = Duration::from_secs(5);
+const TO_END: Duration = Duration::from_secs(10);
 
 /// The programs with a stash in their sandbox.
 pub(super) fn programs() -> Vec<String> {

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use vkstash_model::live::{Live, LiveError};
 use vkstash_store::settings;
@@ -11,7 +11,10 @@ use super::decision::Situation;
 use crate::in_force;
 use crate::live_pages::Finder;
 use crate::machine;
-use crate::prewarm::{ended, stop};
+use crate::prewarm::{COMMAND, ended, stop};
+
+/// A signal is heard after this time.
+const A_MOMENT: Duration = Duration::from_millis(250);
 
 /// What is kept from one look to the next.
 pub(super) struct Surroundings {
@@ -41,11 +44,11 @@ impl Surroundings {
         }
     }
 
-    /// Waits for the end of the program that was found, so long at most.
+    /// Waits for the end of the program that was found, so long at most, or for a signal.
     pub(super) fn wait_for_program(&self, most: Duration) {
-        if let Some(program) = self.program {
-            ended::wait(program, Some(most));
-        }
+        let Some(program) = self.program else { return };
+        let began = Instant::now();
+        while began.elapsed() < most && stop::signal().is_none() && !ended::wait(program, Some(A_MOMENT)) {}
     }
 
     /// A program with the layer that is no worker of this tool's.
@@ -57,7 +60,7 @@ impl Surroundings {
         programs
             .filter(|(_, read)| counts(read, of_stash))
             .map(|(process, _)| process)
-            .find(|&process| !is_worker(process))
+            .find(|&process| !is_worker_or_ends(process))
     }
 }
 
@@ -70,10 +73,11 @@ fn counts(page: &Result<Live, LiveError>, of_stash: Option<&Path>) -> bool {
     }
 }
 
-/// Workers are this tool's own processes, from whatever copy of it they run.
-fn is_worker(process: u32) -> bool {
+/// Workers are this tool's own processes, from whatever copy of it they run. A process that ends has its descriptors
+/// for a moment longer than its command line, which is empty then: it is no program that needs anything.
+fn is_worker_or_ends(process: u32) -> bool {
     let command = fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
-    command.split(|&byte| byte == 0).nth(1) == Some(crate::prewarm::COMMAND.as_bytes())
+    command.is_empty() || command.split(|&byte| byte == 0).nth(1) == Some(COMMAND.as_bytes())
 }
 
 #[cfg(test)]
@@ -91,6 +95,6 @@ mod tests {
 
     #[test]
     fn this_process_is_no_worker() {
-        assert!(!is_worker(std::process::id()));
+        assert!(!is_worker_or_ends(std::process::id()));
     }
 }
