@@ -143,6 +143,7 @@ impl Drop for Place {
 mod tests {
     use std::sync::atomic::AtomicBool;
     use std::thread;
+    use std::time::Duration;
 
     use vkstash_model::counters::Count;
     use vkstash_model::live::{Live, LiveCall};
@@ -158,9 +159,30 @@ mod tests {
         Live::of(&before, &between, &after).unwrap().calls
     }
 
+    fn latest_key(page: &Page) -> Option<u64> {
+        let bytes = page.read();
+        Live::of(&bytes, &bytes, &bytes).unwrap().latest_key
+    }
+
     fn begin(page: &'static Page, activity: Activity, stages: u32, key: Option<&Key>) -> Call {
         let stages = vk::ShaderStageFlags::from_raw(stages);
         Call(Place::take(page, Instant::now(), activity, stages, key))
+    }
+
+    #[test]
+    fn the_latest_key_is_the_programs_and_outlasts_its_call() {
+        let page = page();
+        let plain = |at: Instant| Call(Place::take(page, at, Activity::Capture, Default::default(), None));
+        let began = Instant::now();
+        let [early, late] = [began, began + Duration::from_millis(1)].map(plain);
+        assert_eq!(latest_key(page), None);
+        early.knows(&[1; 32]);
+        assert_eq!(latest_key(page), Some(0x0101_0101_0101_0101));
+        late.knows(&[2; 32]);
+        let worker = begin(page, Activity::Ahead, 0, Some(&[3; 32]));
+        assert_eq!(latest_key(page), Some(0x0202_0202_0202_0202));
+        drop([early, late, worker]);
+        assert_eq!(latest_key(page), Some(0x0202_0202_0202_0202));
     }
 
     #[test]

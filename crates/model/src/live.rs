@@ -221,6 +221,8 @@ pub struct Live {
     pub counters: [u64; STRIPE],
     /// The calls in flight, the longest first.
     pub calls: Vec<LiveCall>,
+    /// The key, as [`LiveCall::key`], that a thread of the program asked for last, whether that call has ended or not.
+    pub latest_key: Option<u64>,
 }
 
 /// A call in flight.
@@ -302,6 +304,7 @@ impl Live {
             written_bytes: number(page, header::WRITTEN_BYTES),
             counters: std::array::from_fn(sum),
             calls,
+            latest_key: latest_key(page),
         })
     }
 
@@ -309,6 +312,16 @@ impl Live {
     pub fn get(&self, what: Count) -> u64 {
         place(what).map_or(0, |at| self.counters[at])
     }
+}
+
+/// The numbers of a call stay where they are until the place's next one. One that is just being written may be wrong.
+fn latest_key(page: &[u8]) -> Option<u64> {
+    let latest = |place: usize| {
+        let of = |field: usize| number(page, CALLS + place * CALL + field);
+        let is_of_program = of(call::SEQUENCE) % call::NEXT != call::WRITING && of(call::WORKER) == 0;
+        (is_of_program && of(call::KEY) != 0).then(|| (of(call::STARTED), of(call::KEY)))
+    };
+    (0..MOST_CALLS).filter_map(latest).max().map(|(_, key)| key)
 }
 
 impl LiveCall {

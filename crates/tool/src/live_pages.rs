@@ -13,8 +13,15 @@ pub(crate) struct Finder {
     pages: Vec<Page>,
 }
 
+/// The page of this process.
+pub(crate) fn page_of(pid: u32) -> Option<Page> {
+    let mut finder = Finder::default();
+    finder.look_into(pid, Path::new(&format!("/proc/{pid}/fd")));
+    finder.pages.pop()
+}
+
 /// The page of a running process.
-struct Page {
+pub(crate) struct Page {
     pid: u32,
     /// The link in the process's folder of descriptors: as long as it is there, the process lives.
     link: PathBuf,
@@ -73,7 +80,8 @@ impl Page {
         (!is_of_another).then_some(page)
     }
 
-    fn read(&self) -> Result<Live, LiveError> {
+    /// What the process says now.
+    pub(crate) fn read(&self) -> Result<Live, LiveError> {
         let [before, between, after] = [(); 3].map(|()| self.bytes());
         Live::of(&before, &between, &after)
     }

@@ -3,6 +3,7 @@
 //! This process plans, watches and counts. Everything that touches a driver happens in worker processes (`child`),
 //! which may crash, hang or grow without harm (docs/prewarm.md).
 
+mod beside;
 mod child;
 mod crew;
 mod driver;
@@ -100,7 +101,7 @@ fn run(args: &PrewarmArgs) -> Result<bool, PrewarmError> {
         return Ok(true);
     }
     if args.background || args.after_update && !args.under_test {
-        lower_priority();
+        lower_priority(args.while_running.is_some());
     }
     let stop = Stop::default();
     if args.after.is_some_and(|pid| !finish::begin_after(pid, &stop)) {
@@ -215,6 +216,7 @@ fn launch(args: &PrewarmArgs, root: &Path, stop: Stop) -> Result<Launch, Prewarm
         root: root.to_owned(),
         private,
         driver,
+        program: args.while_running,
         verbose: args.verbose,
         stop,
     })
@@ -229,16 +231,19 @@ fn end_with(pid: u32, stop: Stop) {
     });
 }
 
-/// Workers inherit it.
-fn lower_priority() {
+/// Workers inherit it. `beside_program`: as a program runs that needs what is made here. It is to get a share of
+/// processors that are busy all the time, which the lowest priority does not (docs/prewarm.md has figures).
+fn lower_priority(beside_program: bool) {
     const IOPRIO_WHO_PROCESS: libc::c_int = 1;
     const IOPRIO_CLASS_IDLE: libc::c_int = 3 << 13;
+    // As a batch job it does not interrupt a thread that computes when it wakes.
+    let (policy, nice) = if beside_program { (libc::SCHED_BATCH, 5) } else { (libc::SCHED_IDLE, 19) };
     let parameter = libc::sched_param { sched_priority: 0 };
     // SAFETY: the calls take plain numbers and a structure on this stack; 0 is this process. What fails leaves the
     // priority as it was.
     unsafe {
-        libc::sched_setscheduler(0, libc::SCHED_IDLE, &parameter);
-        libc::setpriority(libc::PRIO_PROCESS, 0, 19);
+        libc::sched_setscheduler(0, policy, &parameter);
+        libc::setpriority(libc::PRIO_PROCESS, 0, nice);
         libc::syscall(libc::SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_CLASS_IDLE);
     }
     // Where the kernel groups processes by session (sched(7), autogroup), the priorities above count within the session
@@ -246,7 +251,7 @@ fn lower_priority() {
     if signals::leads_session() {
         // The kernel takes ten of these a second, of all processes together.
         for _ in 0..10 {
-            match std::fs::write("/proc/self/autogroup", "19") {
+            match std::fs::write("/proc/self/autogroup", nice.to_string()) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     std::thread::sleep(Duration::from_millis(50));
                 }

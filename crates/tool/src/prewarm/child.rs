@@ -32,6 +32,8 @@ pub(crate) struct Launch {
     pub(crate) private: Option<Private>,
     /// The manifest of the driver that workers load, if it is not the active one.
     pub(crate) driver: Option<PathBuf>,
+    /// The process of the program beside which they work.
+    pub(crate) program: Option<u32>,
     /// What drivers and the layer print is shown.
     pub(crate) verbose: bool,
     /// Asked while workers work.

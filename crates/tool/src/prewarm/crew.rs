@@ -11,6 +11,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
+use super::beside::{self, Requests};
 use super::child::{Child, Event, Launch, ending};
 use super::limits::Limits;
 use super::order::Task;
@@ -133,6 +134,8 @@ struct Slot {
     killed: Option<Cause>,
     /// It was killed before it was done, because work ends.
     stopped: bool,
+    /// Where the program's requests were when the worker got its last key ([`Requests::at`]).
+    requests_at: Option<usize>,
 }
 
 /// All workers.
@@ -146,6 +149,7 @@ pub(crate) struct Crew<'a> {
     /// How often a group's worker died without a culprit, in a row, for each phase.
     failures: Vec<[u32; 2]>,
     slots: Vec<Slot>,
+    requests: Requests,
     marks: u64,
     looked: Instant,
     /// Work has ended before it was done.
@@ -164,6 +168,7 @@ impl<'a> Crew<'a> {
     ) -> Crew<'a> {
         let (sender, events) = channel();
         let to_check = |group: &Group| Outcome { to_check: group.checks.len() as u64, ..Outcome::default() };
+        let requests = Requests::new(launch.program, groups.iter().flat_map(|group| &group.tasks));
         Crew {
             launch,
             limits,
@@ -173,6 +178,7 @@ impl<'a> Crew<'a> {
             failures: vec![[0; 2]; groups.len()],
             groups,
             slots: Vec::new(),
+            requests,
             marks: 0,
             looked: Instant::now(),
             stopped: false,
@@ -288,6 +294,7 @@ impl<'a> Crew<'a> {
                     retiring: false,
                     killed: None,
                     stopped: false,
+                    requests_at: None,
                 });
                 true
             }
@@ -322,12 +329,13 @@ impl<'a> Crew<'a> {
             }
             // What a worker died of is tried by one that has done nothing else; others leave it to that one.
             let fresh = slot.answered == 0 && slot.sent.is_empty();
+            let (requests_at, before) = (self.requests.at(), slot.requests_at);
             let tasks = self.tasks_mut(group, phase);
             let suits = |task: &Task| (fresh || !task.alone) && task.made_at < mark;
-            let Some(task) = tasks.iter().position(suits).and_then(|next| tasks.remove(next)) else {
-                return self.retire(at);
-            };
+            let next = beside::next(tasks, requests_at, before, suits);
+            let Some(task) = next.and_then(|next| tasks.remove(next)) else { return self.retire(at) };
             let slot = &mut self.slots[at];
+            slot.requests_at = requests_at;
             slot.child.send(&format!("{} {}", phase.request(&task), hex::encode(task.key)));
             slot.sent.push_back(task);
         }

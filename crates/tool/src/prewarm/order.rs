@@ -19,6 +19,8 @@ const USUAL: u64 = 1000;
 pub(crate) struct Task {
     /// The recipe's key.
     pub(crate) key: Key,
+    /// Its place in the order of use, among all recipes of the application.
+    pub(crate) place: usize,
     /// What making it takes, in microseconds, as far as that can be told.
     pub(crate) cost: u64,
     /// A worker died of it that had made others before: it is tried again in one that has not.
@@ -38,9 +40,10 @@ pub(crate) struct Task {
 
 impl Task {
     /// A pipeline that is to be made.
-    pub(crate) fn new(key: Key, cost: u64) -> Task {
+    pub(crate) fn new(key: Key, place: usize, cost: u64) -> Task {
         Task {
             key,
+            place,
             cost,
             alone: false,
             present: false,
@@ -150,7 +153,7 @@ mod tests {
     use super::*;
 
     fn ordered(costs: &[u64], jobs: usize) -> Vec<u64> {
-        let task = |(at, &cost): (usize, &u64)| Task::new([at as u8; 32], cost);
+        let task = |(at, &cost): (usize, &u64)| Task::new([at as u8; 32], at, cost);
         let tasks = costs.iter().enumerate().map(task).collect();
         schedule(tasks, jobs).into_iter().map(|task| task.cost).collect()
     }

@@ -453,13 +453,13 @@ impl<'a> Application<'a> {
         let sources: Vec<&Part> = of_device.chain(others).map(|old| &*old.part).collect();
         let mut group = Group::new(self.number, physical, *configuration, header.clone());
         let (mut tasks, mut costs) = (Vec::new(), Vec::new());
-        for key in self.recipes.keys {
+        for (place, key) in self.recipes.keys.iter().enumerate() {
             let is_owned = owned.contains(key);
             // Nothing says with which features the others were compiled: any that were used lately may be right.
             if !is_owned && (!guesses || survey.owned_by_one.contains(key)) {
                 continue;
             }
-            let task = Task { is_link: self.recipes.is_link(key), ..Task::new(*key, 0) };
+            let task = Task { is_link: self.recipes.is_link(key), ..Task::new(*key, place, 0) };
             match Standing::of(key, current) {
                 // Artifacts of the stash fill no cache of the driver's.
                 Standing::There if self.launch.private.is_none() => {

@@ -231,7 +231,7 @@ impl Runner {
         }
         let runs = layer_reports(environment, &reports);
         fs::remove_dir_all(&reports)?;
-        if let Some(stash) = environment.stash.filter(|_| environment.finish) {
+        if let Some(stash) = environment.stash.filter(|_| environment.finish || environment.update) {
             while is_tool_at_work(stash) {
                 std::thread::sleep(Duration::from_millis(20));
             }

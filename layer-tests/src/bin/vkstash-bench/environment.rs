@@ -64,6 +64,9 @@ pub(crate) struct Environment<'a> {
     /// Whether the layer has the tool record what a program leaves at its end. The run is over when the tool has ended;
     /// its time counts for nobody.
     pub(crate) finish: bool,
+    /// Whether the layer has the tool compile again while the program runs, after an update. The tool ends with the
+    /// program, and the run with the tool.
+    pub(crate) update: bool,
     /// VKSTASH_SERVED_WIDTH; None: not set.
     pub(crate) width: Option<u32>,
 }
@@ -80,6 +83,7 @@ impl<'a> Environment<'a> {
             background: false,
             usual_order: false,
             finish: false,
+            update: false,
             width: None,
         }
     }
@@ -185,7 +189,8 @@ impl<'a> Environment<'a> {
             if !self.background {
                 command.env("VKSTASH_BACKGROUND_WORKERS", "0");
             }
-            command.env("VKSTASH_UPDATE", "0").env("VKSTASH_FINISH", if self.finish { "1" } else { "0" });
+            let switch = |is_on: bool| if is_on { "1" } else { "0" };
+            command.env("VKSTASH_UPDATE", switch(self.update)).env("VKSTASH_FINISH", switch(self.finish));
             if !self.usual_order {
                 command.env("VKSTASH_ASK_FIRST", "stash");
             }

@@ -159,6 +159,13 @@ pub(crate) struct Update {
     /// Real programs (scripts/programs.sh), once each, in place of the client.
     #[arg(long)]
     pub(crate) programs: bool,
+    /// In place of that the first run of programs that ask as fast as this, where the layer has the tool compile again
+    /// while they run, and where it does not.
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "PACE", conflicts_with = "programs")]
+    pub(crate) paces: Vec<Pace>,
+    /// With --paces: threads of another program that compute all the time.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) busy: usize,
     /// Only programs whose title contains one of these.
     #[arg(long, value_name = "TITLE", requires = "programs")]
     pub(crate) only: Vec<String>,
@@ -211,6 +218,10 @@ pub(crate) enum Pace {
     Gap100,
     /// Every 500 us.
     Gap500,
+    /// Every 5 ms.
+    Gap5000,
+    /// After 4 s, every 5 ms.
+    Loading,
 }
 
 impl Pace {
@@ -221,6 +232,8 @@ impl Pace {
             Pace::Delayed => "after 1.5 s",
             Pace::Gap100 => "every 100 us",
             Pace::Gap500 => "every 500 us",
+            Pace::Gap5000 => "every 5 ms",
+            Pace::Loading => "every 5 ms, after 4 s",
         }
     }
 
@@ -232,6 +245,8 @@ impl Pace {
             Pace::Delayed => &["--pause-ms", "1500"],
             Pace::Gap100 => &["--gap-us", "100"],
             Pace::Gap500 => &["--gap-us", "500"],
+            Pace::Gap5000 => &["--gap-us", "5000"],
+            Pace::Loading => &["--pause-ms", "4000", "--gap-us", "5000"],
         };
         words.iter().map(|&word| word.to_owned()).collect()
     }

@@ -3,6 +3,8 @@
 //! after the service (`vkstash prewarm --after-update`), and with it where `vkstash prewarm --driver` came before the
 //! switch to the present one. At default settings, in turn.
 
+mod beside;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -102,6 +104,9 @@ impl Measured {
 
 /// One table for each kind of client and habit.
 pub(crate) fn run(runner: &Runner, options: &Update, rounds: usize) -> Result<Vec<Table>, Failure> {
+    if !options.paces.is_empty() {
+        return beside::run(runner, options, rounds);
+    }
     environment::check(Driver::Radv)?;
     let older = fs::canonicalize(&options.older)?;
     let mut tables = Vec::new();
