@@ -463,6 +463,43 @@ fn a_program_that_runs_after_an_update_is_served_what_the_tool_makes_beside_it()
     });
 }
 
+/// The step: a program that asks for one of its pipelines, has the tool work beside it until another one is served, and
+/// then says which of them are.
+fn ask_in_the_middle(input: &Value) -> Value {
+    let [asked, wanted, count] =
+        ["asked", "wanted", "count"].map(|name| input[name].as_u64().unwrap() as u32);
+    let one = |at: u32| Work { first: FIRST + at, fail_on: true, cache_control: true, ..marked(1) };
+    let instance = Instance::new(&InstanceOptions::default()).unwrap();
+    let device = Device::new(&instance, &one(0).device_options()).unwrap();
+    assert!(Work { fail_on: false, ..one(asked) }.run(&device).all_made());
+    let pid = std::process::id().to_string();
+    let mut tool = Command::new(paths::profile_folder().join("vkstash"));
+    tool.env("VKSTASH_LIBRARY", paths::layer_library()).stdin(Stdio::null()).stdout(Stdio::null());
+    let mut tool = tool.args(["prewarm", "--all", "--jobs", "1", "--while", &pid]).spawn().unwrap();
+    let deadline = Instant::now() + PATIENCE;
+    while !one(wanted).run(&device).all_made() {
+        assert!(Instant::now() < deadline, "the tool does not make it");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    tool.kill().unwrap();
+    tool.wait().unwrap();
+    json!((0..count).map(|at| one(at).run(&device).all_made()).collect::<Vec<_>>())
+}
+
+/// What the program will ask for next is made before what it has left behind.
+#[test]
+fn beside_a_program_the_tool_makes_first_what_comes_after_the_programs_latest_request() {
+    scenario(&[("work", work::step), ("ask", ask_in_the_middle)], |scenario| {
+        let env = scenario.on(Driver::Test(json!({}))).unwrap();
+        scenario.run_ok::<Value>("work", &env, &Work { cache_control: true, ..marked(20) });
+        let slow = under(scenario, &env, with(update(), "compile_us", json!(50_000)));
+        let input = json!({ "asked": 9, "wanted": 11, "count": 20 });
+        let made = scenario.run_ok::<Vec<bool>>("ask", &slow, &input).value;
+        assert!(made[9] && made[11], "{made:?}");
+        assert!(made[14..].iter().all(|&made| made) || !made[..9].contains(&true), "{made:?}");
+    });
+}
+
 /// The step: becomes what the input says, creates a device twice, and waits until the layer's log has that text.
 fn told(input: &Value) -> Value {
     let work: Work = serde_json::from_value(input["work"].clone()).unwrap();

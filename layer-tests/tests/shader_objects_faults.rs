@@ -18,6 +18,7 @@ use vkstash_layer_tests::vulkan::shader_objects::{self, Binary, Code, Shader};
 use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions, allocator, spirv};
 use vkstash_model::failed::Refusals;
 use vkstash_model::payload::{self, StoredShaders, shaders_payload};
+use vkstash_store::base::memory::SHADER_BINARIES;
 
 const STEPS: &[(&str, Step)] = &[("shaders", shaders)];
 const NO_MEMORY: i32 = vk::Result::ERROR_OUT_OF_HOST_MEMORY.as_raw();
@@ -554,11 +555,12 @@ fn a_driver_whose_binaries_differ_each_time_is_served() {
     });
 }
 
-/// Binaries that are in use are kept, up to 32 MiB; the stash has what does not fit, and gets no second record of it.
+/// Binaries that are in use are kept, up to a bound; the stash has what does not fit, and gets no second record of it.
 #[test]
 fn what_there_is_no_room_for_is_compiled_and_not_recorded_again() {
     on_drivers(|on, scenario| {
-        let env = on(&json!({ "code_bytes": 12 << 20 }));
+        // Two fit, and three do not.
+        let env = on(&json!({ "code_bytes": SHADER_BINARIES / 8 * 3 }));
         let of = |numbers: &[u32]| Program {
             calls: numbers.iter().map(|number| vec![Part::Compute(*number)]).collect(),
             allocator: false,

@@ -18,12 +18,12 @@ use rustc_hash::FxHashSet;
 use super::private_cache::{CacheCommands, PrivateCache, SharedCache};
 use crate::faults;
 use vkstash_store::base::held::{HeldInDriver, Listed};
-use vkstash_store::base::memory::{Budget, Taken, bounded};
+use vkstash_store::base::memory::{Budget, COMPANIONS, Taken};
 use vkstash_store::base::sync::Mutex;
 use vkstash_store::format::record::Key;
 
 /// What the artifacts in all companions of the process may take.
-static ROOM: Budget = Budget::new(bounded(128 << 20, 12 << 20));
+static ROOM: Budget = Budget::new(COMPANIONS);
 
 /// How long a thread waits for another one that adds to a companion, and how often it looks.
 const PATIENCE: Duration = Duration::from_millis(5);

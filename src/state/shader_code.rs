@@ -7,10 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use ash::vk;
 
 use super::objects::Objects;
-use vkstash_store::base::memory;
-
-/// The most that is kept: half of what the layer may take of a process. What is beyond is not served.
-const MOST_BYTES: usize = 32 << 20;
+use vkstash_store::base::memory::{self, SHADER_BINARIES};
 
 /// Binaries, each at an address that is a multiple of 16 (VUID-VkShaderCreateInfoEXT-pCode-08492).
 pub struct Binaries {
@@ -56,9 +53,9 @@ pub struct ShaderCode {
 }
 
 impl ShaderCode {
-    /// Whether there is room for these.
+    /// Whether there is room for these. What there is no room for is not served.
     pub fn has_room(&self, binaries: &Binaries) -> bool {
-        self.bytes.load(Ordering::Relaxed) + binaries.bytes() <= MOST_BYTES
+        self.bytes.load(Ordering::Relaxed) + binaries.bytes() <= SHADER_BINARIES
     }
 
     /// Keeps the binaries that these shaders were made of.
@@ -100,7 +97,7 @@ mod tests {
     #[test]
     fn what_is_kept_is_bounded_and_given_back() {
         let code = ShaderCode::default();
-        let large = vec![0; MOST_BYTES / 2];
+        let large = vec![0; SHADER_BINARIES / 2];
         let of = |number| vk::ShaderEXT::from_raw(number);
         let binaries = || Binaries::copy(&[&large, &[1]]).unwrap();
         assert!(code.has_room(&binaries()));

@@ -237,7 +237,7 @@ fn lower_priority(beside_program: bool) {
     const IOPRIO_WHO_PROCESS: libc::c_int = 1;
     const IOPRIO_CLASS_IDLE: libc::c_int = 3 << 13;
     // As a batch job it does not interrupt a thread that computes when it wakes.
-    let (policy, nice) = if beside_program { (libc::SCHED_BATCH, 5) } else { (libc::SCHED_IDLE, 19) };
+    let (policy, nice) = if beside_program { (libc::SCHED_BATCH, 15) } else { (libc::SCHED_IDLE, 19) };
     let parameter = libc::sched_param { sched_priority: 0 };
     // SAFETY: the calls take plain numbers and a structure on this stack; 0 is this process. What fails leaves the
     // priority as it was.

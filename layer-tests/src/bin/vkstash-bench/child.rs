@@ -43,6 +43,8 @@ pub(crate) struct Outcome {
     pub(crate) wall: f64,
     /// Seconds of CPU, user and system.
     pub(crate) cpu: f64,
+    /// MiB that were in memory at most.
+    pub(crate) memory: f64,
 }
 
 impl Runner {
@@ -118,12 +120,12 @@ impl Runner {
     ) -> Result<Outcome, Failure> {
         let mut command = Command::new(&self.client);
         command.args(&self.selection).args(["--count", &count.to_string(), "--json"]).args(arguments);
-        let Ended { output, runs, wall, cpu } = self.spawn(command, environment)?;
+        let Ended { output, runs, wall, cpu, memory } = self.spawn(command, environment)?;
         let report: Report = serde_json::from_slice(&output)?;
         if environment.stash.is_some() && runs.is_empty() && !report.modules.is_empty() {
             return Err(NO_LAYER.into());
         }
-        Ok(Outcome { report, runs, wall, cpu })
+        Ok(Outcome { report, runs, wall, cpu, memory })
     }
 
     /// Runs the client whose pipelines differ only in state.
@@ -134,11 +136,11 @@ impl Runner {
     ) -> Result<Outcome, Failure> {
         let mut command = Command::new(self.client.with_file_name("vkstash-states"));
         command.arg("--json").args(arguments);
-        let Ended { output, runs, wall, cpu } = self.spawn(command, environment)?;
+        let Ended { output, runs, wall, cpu, memory } = self.spawn(command, environment)?;
         if environment.stash.is_some() && runs.is_empty() {
             return Err(NO_LAYER.into());
         }
-        Ok(Outcome { report: serde_json::from_slice(&output)?, runs, wall, cpu })
+        Ok(Outcome { report: serde_json::from_slice(&output)?, runs, wall, cpu, memory })
     }
 
     /// Runs a translator that creates this many graphics pipelines and keeps its files in `store`. Also gives the
@@ -223,7 +225,7 @@ impl Runner {
         if let Some(mut pipe) = child.stdout.take() {
             pipe.read_to_end(&mut output)?;
         }
-        let (status, cpu) = wait(child.id())?;
+        let (status, cpu, memory) = wait(child.id())?;
         let wall = started.elapsed().as_secs_f64();
         if status != 0 {
             let why = fs::read_to_string(&complaints).unwrap_or_default();
@@ -236,7 +238,7 @@ impl Runner {
                 std::thread::sleep(Duration::from_millis(20));
             }
         }
-        Ok(Ended { output, runs, wall, cpu })
+        Ok(Ended { output, runs, wall, cpu, memory })
     }
 }
 
@@ -284,6 +286,7 @@ struct Ended {
     runs: Vec<RunReport>,
     wall: f64,
     cpu: f64,
+    memory: f64,
 }
 
 fn layer_reports(environment: &Environment<'_>, folder: &Path) -> Vec<RunReport> {
@@ -308,7 +311,7 @@ fn library(common: &Common) -> Result<PathBuf, Failure> {
 
 /// Waits for one child; gives its wait status and processor seconds, which the standard library's wait does not
 /// report.
-fn wait(pid: u32) -> Result<(i32, f64), Failure> {
+fn wait(pid: u32) -> Result<(i32, f64, f64), Failure> {
     let mut status = 0;
     // SAFETY: rusage holds only integers, so all zeros are valid.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
@@ -325,7 +328,8 @@ fn wait(pid: u32) -> Result<(i32, f64), Failure> {
         }
     }
     let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
-    Ok((status, seconds(usage.ru_utime) + seconds(usage.ru_stime)))
+    let cpu = seconds(usage.ru_utime) + seconds(usage.ru_stime);
+    Ok((status, cpu, usage.ru_maxrss as f64 / 1024.0))
 }
 
 impl Outcome {

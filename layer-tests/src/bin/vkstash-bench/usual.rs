@@ -33,6 +33,8 @@ struct Side {
     /// Milliseconds of the process, and of its processor time.
     walls: Vec<f64>,
     processors: Vec<f64>,
+    /// MiB of the process in memory at most.
+    memory: Vec<f64>,
     /// Percent of the pipelines that were finished before they were asked for.
     parked: Vec<f64>,
     /// What the threads beside the program have done in a millisecond.
@@ -46,6 +48,7 @@ impl Side {
         self.sums.push(calls.iter().sum::<f64>() / 1e3);
         self.walls.push(outcome.wall * 1e3);
         self.processors.push(outcome.cpu * 1e3);
+        self.memory.push(outcome.memory);
         let parked = outcome.counter("parked").unwrap_or_default() as f64;
         self.parked.push(parked / calls.len().max(1) as f64 * 100.0);
         self.beside.push(*turns);
@@ -70,6 +73,7 @@ impl Pairs {
         row("calls", "all calls", &with.sums, &without.sums, "ms");
         row("wall", "process", &with.walls, &without.walls, "ms");
         row("processor", "its processor time", &with.processors, &without.processors, "ms");
+        row("memory", "its memory", &with.memory, &without.memory, "MiB");
         let ready = format!("{what}: ready before they were asked for");
         rows.push(Figure::alone(format!("usual.{id}.parked"), ready, &with.parked, "%", "all pipelines"));
         if without.beside.iter().any(|turns| *turns > 0.0) {
