@@ -46,7 +46,7 @@ const FOLDER: &str = "DRIRC_CONFIGDIR";
 /// Whether a variable may decide which code a driver compiles.
 pub fn counts(name: &OsStr) -> bool {
     let begins_as_one_of =
-        |list: &str| list.split_whitespace().any(|start| name.as_bytes().starts_with(start.as_bytes()));
+        |list: &str| list.split_ascii_whitespace().any(|start| name.as_bytes().starts_with(start.as_bytes()));
     (begins_as_one_of(VARIABLES) || begins_as_one_of(DRICONF)) && !begins_as_one_of(LEFT_OUT)
 }
 
