@@ -615,7 +615,7 @@ fn a_tool_that_others_can_replace_is_not_started() {
 /// Priorities count within a session only where the kernel groups processes by session: without a low priority of the
 /// whole session the tool would get half a processor beside a program that uses them all.
 #[test]
-fn a_tool_of_its_own_session_gives_the_whole_session_the_lowest_priority() {
+fn a_tool_of_its_own_session_gives_the_whole_session_its_priority() {
     let grouped = std::fs::read_to_string("/proc/sys/kernel/sched_autogroup_enabled");
     if !grouped.is_ok_and(|text| text.trim() == "1") {
         return;
@@ -623,23 +623,27 @@ fn a_tool_of_its_own_session_gives_the_whole_session_the_lowest_priority() {
     on(Driver::Test(json!({})), |scenario, env| {
         run(scenario, env, &marked(3));
         let slow = under(scenario, env, with(update(), "compile_us", json!(10_000_000)));
-        let mut beside = tool(&slow, &["--all", "--background", "--timeout", "1000"]);
-        // SAFETY: one system call without arguments.
-        unsafe {
-            beside.pre_exec(|| {
-                libc::setsid();
-                Ok(())
-            })
-        };
-        let mut beside = beside.stdout(Stdio::null()).spawn().unwrap();
-        let deadline = Instant::now() + PATIENCE;
-        let group = format!("/proc/{}/autogroup", beside.id());
-        while !std::fs::read_to_string(&group).unwrap().contains("nice 19") {
-            assert!(beside.try_wait().unwrap().is_none() && Instant::now() < deadline);
-            std::thread::sleep(Duration::from_millis(5));
+        let program = std::process::id().to_string();
+        for (arguments, nice) in [(&[][..], "nice 19"), (&["--while", program.as_str()], "nice 15")] {
+            let arguments = [&["--all", "--background", "--timeout", "1000"], arguments].concat();
+            let mut beside = tool(&slow, &arguments);
+            // SAFETY: one system call without arguments.
+            unsafe {
+                beside.pre_exec(|| {
+                    libc::setsid();
+                    Ok(())
+                })
+            };
+            let mut beside = beside.stdout(Stdio::null()).spawn().unwrap();
+            let deadline = Instant::now() + PATIENCE;
+            let group = format!("/proc/{}/autogroup", beside.id());
+            while !std::fs::read_to_string(&group).unwrap().contains(nice) {
+                assert!(beside.try_wait().unwrap().is_none() && Instant::now() < deadline);
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            beside.kill().unwrap();
+            beside.wait().unwrap();
         }
-        beside.kill().unwrap();
-        beside.wait().unwrap();
     });
 }
 

@@ -18,8 +18,8 @@ use vkstash_store::stash::inspect::parts_of;
 /// Devices that a process looks at. No program has more.
 const MOST: usize = 16;
 
-/// From so many processors on the tool is started unless the user forbids it. With one, what it compiles delays what the
-/// program compiles at that time.
+/// From so many processors on the tool is started unless the user forbids it. With one, what it compiles delays what
+/// the program compiles at that time.
 const ENOUGH_PROCESSORS: usize = 2;
 
 /// What this process has looked at: each application and device once, by one thread at a time.

@@ -3,7 +3,6 @@
 //! This process plans, watches and counts. Everything that touches a driver happens in worker processes (`child`),
 //! which may crash, hang or grow without harm (docs/prewarm.md).
 
-mod beside;
 mod child;
 mod crew;
 mod driver;
@@ -18,6 +17,7 @@ mod plan;
 mod progress;
 mod quarantine;
 mod report;
+mod requests;
 mod service;
 mod stop;
 
@@ -231,8 +231,9 @@ fn end_with(pid: u32, stop: Stop) {
     });
 }
 
-/// Workers inherit it. `beside_program`: as a program runs that needs what is made here. It is to get a share of
-/// processors that are busy all the time, which the lowest priority does not (docs/prewarm.md has figures).
+/// Workers inherit it. `beside_program`: a program runs that needs what is made here. With the lowest priority nearly
+/// nothing would be made where its threads compute on every processor, and with a higher one than this the program
+/// would notice (docs/prewarm.md has figures).
 fn lower_priority(beside_program: bool) {
     const IOPRIO_WHO_PROCESS: libc::c_int = 1;
     const IOPRIO_CLASS_IDLE: libc::c_int = 3 << 13;

@@ -284,8 +284,8 @@ impl<P: Destination> Shared<P> {
         self.waited_for_read_only.store(0, Ordering::Relaxed);
     }
 
-    /// [`Shared::rest`] follows: has the writer begin with what the program waits for then. Only the first time, because
-    /// a program that makes devices in turn hardly waits later.
+    /// [`Shared::rest`] follows: has the writer begin with what the program waits for then. Only the first time,
+    /// because a program that makes devices in turn hardly waits later.
     pub(crate) fn begin_rest(self: &Arc<Self>) {
         if self.rested_at.load(Ordering::Relaxed) == 0 && self.has_to_flush() {
             self.seals.store(true, Ordering::SeqCst);

@@ -11,12 +11,12 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-use super::beside::{self, Requests};
 use super::child::{Child, Event, Launch, ending};
 use super::limits::Limits;
 use super::order::Task;
 use super::plan::{Group, Planned, from_hex, header_of};
 use super::quarantine::{self, Cause, Culprit};
+use super::requests::{self, Requests};
 use super::stop;
 
 /// Keys that a worker has at most: the one that it works on and the next ones, so that it never waits for its parent.
@@ -332,7 +332,7 @@ impl<'a> Crew<'a> {
             let (requests_at, before) = (self.requests.at(), slot.requests_at);
             let tasks = self.tasks_mut(group, phase);
             let suits = |task: &Task| (fresh || !task.alone) && task.made_at < mark;
-            let next = beside::next(tasks, requests_at, before, suits);
+            let next = requests::next(tasks, requests_at, before, suits);
             let Some(task) = next.and_then(|next| tasks.remove(next)) else { return self.retire(at) };
             let slot = &mut self.slots[at];
             slot.requests_at = requests_at;

@@ -32,8 +32,8 @@ pub(crate) fn pairs(
     Ok((with, plain))
 }
 
-/// The rows: the additional cost of a pipeline, and the ratio of all of them together. Both sides include modules and
-/// the program's own caches.
+/// The rows: the additional cost of a pipeline, the ratio of all of them together, and that of the whole process. Both
+/// sides include modules and the program's own caches.
 pub(crate) fn figures(id: &str, what: &str, with: &Series, without: &Series) -> Vec<Figure> {
     let per_run = |series: &Series| series.calls.iter().map(|run| median(run)).collect::<Vec<_>>();
     let mut figures = vec![
@@ -68,6 +68,13 @@ pub(crate) fn figures(id: &str, what: &str, with: &Series, without: &Series) -> 
             "ms",
         ),
     ];
+    for (name, words, with, without) in [
+        ("wall", "whole process", &with.wall, &without.wall),
+        ("cpu", "its processor time", &with.cpu, &without.cpu),
+    ] {
+        let (id, what) = (format!("{id}.{name}"), format!("{what}: {words}"));
+        figures.push(Figure::pairs(id, what, with, "without the layer", without, "ms"));
+    }
     // Noise of other programs does not affect instruction counts.
     if !with.instructions.is_empty() && !without.instructions.is_empty() {
         let what = format!("{what}: millions of instructions");

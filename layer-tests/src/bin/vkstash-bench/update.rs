@@ -3,7 +3,8 @@
 //! after the service (`vkstash prewarm --after-update`), and with it where `vkstash prewarm --driver` came before the
 //! switch to the present one. At default settings, in turn.
 
-mod beside;
+mod folders;
+mod paces;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,8 +23,7 @@ use crate::programs::{User, reasons};
 use crate::progress::progress;
 use crate::table::{Figure, Table, aligned};
 
-/// Runs on the older driver before the update; the last one is compared.
-const BEFORE: usize = 3;
+use self::folders::{BEFORE, Folders};
 
 /// One side of the comparison, a run of each round.
 #[derive(Default)]
@@ -105,7 +105,7 @@ impl Measured {
 /// One table for each kind of client and habit.
 pub(crate) fn run(runner: &Runner, options: &Update, rounds: usize) -> Result<Vec<Table>, Failure> {
     if !options.paces.is_empty() {
-        return beside::run(runner, options, rounds);
+        return paces::run(runner, options, rounds);
     }
     environment::check(Driver::Radv)?;
     let older = fs::canonicalize(&options.older)?;
@@ -130,31 +130,6 @@ pub(crate) fn run(runner: &Runner, options: &Update, rounds: usize) -> Result<Ve
         }
     }
     Ok(tables)
-}
-
-/// The stash of a user, and the driver's disk cache.
-struct Folders {
-    stash: PathBuf,
-    disk: PathBuf,
-}
-
-impl Folders {
-    /// What another user has who has done the same.
-    fn copied(&self, runner: &Runner) -> Result<Folders, Failure> {
-        let copied = Folders { stash: runner.path("stash"), disk: runner.path("disk") };
-        copy(&self.stash, &copied.stash)?;
-        copy(&self.disk, &copied.disk)?;
-        Ok(copied)
-    }
-
-    fn of<'a>(&'a self, environment: Environment<'a>) -> Environment<'a> {
-        environment.with_disk(&self.disk).with_stash(&self.stash)
-    }
-
-    fn remove(self) -> Result<(), Failure> {
-        fs::remove_dir_all(self.stash)?;
-        Ok(fs::remove_dir_all(self.disk)?)
-    }
 }
 
 /// The runs of one user, and of one without the layer.
@@ -212,11 +187,6 @@ fn one_user(
     fs::remove_dir_all(&disk_without)?;
     let shown = shown.ok_or("no run")?;
     Ok((shown.device, shown.modules.len()))
-}
-
-fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
-    let status = Command::new("cp").arg("-a").args([from, to]).status()?;
-    if status.success() { Ok(()) } else { Err(format!("{} cannot be copied", from.display()).into()) }
 }
 
 /// Real programs: prints one table, and returns its rows.

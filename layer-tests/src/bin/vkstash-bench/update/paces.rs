@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use vkstash_layer_tests::bench::report::Kind;
 
-use super::{BEFORE, Folders};
+use super::folders::{BEFORE, Folders};
 use crate::child::{Outcome, Runner};
 use crate::environment::{self, Environment};
 use crate::failure::Failure;
