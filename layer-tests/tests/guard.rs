@@ -58,6 +58,26 @@ fn a_death_within_a_call_quarantines_no_valid_artifact() {
     });
 }
 
+/// What the program waits for at its end is on the disk before the driver destroys the device: drivers crash there.
+#[test]
+fn a_driver_that_crashes_in_vk_destroy_device_loses_nothing_and_blames_no_artifact() {
+    on(Driver::Test(json!({})), |scenario, env| {
+        let work = Work { count: 3, ..Work::default() };
+        let script = json!({ "faults": [{ "command": "vkDestroyDevice", "die": "segv" }] });
+        let dying = driver(scenario, env, script);
+        for served in [0, 3] {
+            let dead = run_to_any_end(scenario, &dying, &work);
+            assert_eq!(dead.signal(), Some(libc::SIGSEGV), "{}", dead.ending());
+            // Those of the runs before count, too.
+            let counts = ["compiled", "served"].map(|name| dead.reports.sum(name));
+            assert_eq!(counts, [3, served], "{:?}", dead.reports);
+            assert!(files(&env.stash_folder(), ".vkg").is_empty());
+        }
+        let warm = run(scenario, env, &work);
+        assert_eq!(["quarantined", "served"].map(|name| warm.reports.sum(name)), [0, 3]);
+    });
+}
+
 #[test]
 fn an_exit_during_a_call_does_not_count_as_a_death() {
     on(Driver::Test(json!({})), |scenario, env| {

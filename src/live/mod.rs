@@ -1,5 +1,5 @@
-//! The live page: what this process does now, for `vkstash watch` (docs/format.md). The layer only writes it, with
-//! plain stores: it is true also where the program hangs.
+//! The live page: what this process does now, for `vkstash watch` and for `vkstash prewarm` beside it (docs/format.md).
+//! The layer only writes it, with plain stores: it is true also where the program hangs.
 //!
 //! - [`call`] calls in flight
 //! - `page` the shared memory

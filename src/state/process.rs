@@ -120,14 +120,6 @@ pub fn open_session(root: &Path, application: &str) -> Option<Arc<Session>> {
     sessions.by_application.iter().find(|known| known.folder == folder)?.session.upgrade()
 }
 
-/// The caller has dropped a device of this session, and [`rest`] follows after the driver has destroyed it. If it was
-/// the last one, what is queued is written meanwhile.
-pub fn begin_rest(session: &Session) {
-    if session.process == fork::now() && *session.devices.lock() == 1 {
-        session.stash().into_iter().for_each(|stash| stash.begin_rest());
-    }
-}
-
 /// The caller has dropped a device of this session, which [`Session::open`] was called for. If it was the last one,
 /// what is queued is written, and the session is kept for the next device.
 pub fn rest(session: Arc<Session>) {

@@ -268,7 +268,6 @@ pub unsafe extern "system" fn destroy_device(
         return;
     }
     let command = "vkDestroyDevice";
-    let mut session = None;
     // SAFETY: the program destroys a live device, once; its dispatch key is read before it is gone.
     let next = match guard(command, || unsafe { live_devices::remove(handle) }, || None) {
         Some(Entry::Active(device)) => {
@@ -288,9 +287,9 @@ pub unsafe extern "system" fn destroy_device(
             device.instance().last_device_was_idle.store(is_idle, Ordering::Relaxed);
             guard(command, || finish::leave(&device), || ());
             guard(command, || device.drop_caches(), || ());
-            session = device.opened_session().cloned();
+            let session = device.opened_session().cloned();
             guard(command, || drop(device), || ());
-            guard(command, || session.iter().for_each(|session| process::begin_rest(session)), || ());
+            guard(command, || session.into_iter().for_each(process::rest), || ());
             next
         }
         // SAFETY: the look-up is that of the next layer for this live device.
@@ -303,5 +302,4 @@ pub unsafe extern "system" fn destroy_device(
         let destroy = || unsafe { next(handle, allocator) };
         guard(command, || gate::without_workers(destroy), || ());
     }
-    guard(command, || session.into_iter().for_each(process::rest), || ());
 }

@@ -140,8 +140,6 @@ pub(crate) struct Shared<P> {
     waited_for_read_only: AtomicU64,
     /// When the stash last came to rest and was written, in [`Shared::now_ms`]; 0: never.
     rested_at: AtomicU64,
-    /// The number of the flush that [`Shared::begin_rest`] has asked for. 0: none.
-    rest_begun: AtomicU64,
     /// No device uses the stash.
     at_rest: AtomicBool,
     /// Time that the program has waited for that since the last device was created, in microseconds.
@@ -201,7 +199,6 @@ impl<P: Destination> Shared<P> {
             waited: AtomicU64::new(0),
             waited_for_read_only: AtomicU64::new(0),
             rested_at: AtomicU64::new(0),
-            rest_begun: AtomicU64::new(0),
             at_rest: AtomicBool::new(false),
             waited_at_rest: AtomicU64::new(0),
             rewrites: AtomicU64::new(0),
@@ -271,9 +268,7 @@ impl<P: Destination> Shared<P> {
         if !is_recent {
             let began = Instant::now();
             let limit = self.left_for_end();
-            let begun = self.rest_begun.swap(0, Ordering::Relaxed);
-            let is_written = begun != 0 && self.await_flush(begun, limit) && self.is_drained()
-                || if rested_at == 0 { self.flush_and_seal(limit) } else { self.flush(limit) };
+            let is_written = if rested_at == 0 { self.flush_and_seal(limit) } else { self.flush(limit) };
             if is_written {
                 self.rested_at.store(self.now_ms(), Ordering::Relaxed);
             }
@@ -282,15 +277,6 @@ impl<P: Destination> Shared<P> {
         // The parts that the next device needs may be others.
         self.waited.store(0, Ordering::Relaxed);
         self.waited_for_read_only.store(0, Ordering::Relaxed);
-    }
-
-    /// [`Shared::rest`] follows: has the writer begin with what the program waits for then. Only the first time,
-    /// because a program that makes devices in turn hardly waits later.
-    pub(crate) fn begin_rest(self: &Arc<Self>) {
-        if self.rested_at.load(Ordering::Relaxed) == 0 && self.has_to_flush() {
-            self.seals.store(true, Ordering::SeqCst);
-            self.rest_begun.store(self.ask_for_flush(), Ordering::Relaxed);
-        }
     }
 
     /// No device uses the stash, until [`Shared::wakes`].
@@ -677,18 +663,9 @@ impl<P: Destination> Shared<P> {
     }
 
     fn flush_in_any_case(self: &Arc<Self>, limit: Duration) -> bool {
-        self.await_flush(self.ask_for_flush(), limit)
-    }
-
-    /// Returns the number of the flush, for [`Shared::await_flush`].
-    fn ask_for_flush(self: &Arc<Self>) -> u64 {
         self.start_writer();
         let mine = self.flushes_asked.fetch_add(1, Ordering::SeqCst) + 1;
         self.wake_from_sleep();
-        mine
-    }
-
-    fn await_flush(&self, mine: u64, limit: Duration) -> bool {
         // Sleeping and being woken takes as long as the writer usually does.
         let began = Instant::now();
         while self.flushed_up_to.load(Ordering::Acquire) < mine && began.elapsed() < limit.min(AWAKE) {

@@ -318,13 +318,6 @@ impl Stash {
         is_sound()
     }
 
-    /// [`Stash::rest`] follows, and the caller has something else to do until then: it waits less.
-    pub fn begin_rest(&self) {
-        if !self.shared.is_inert() {
-            self.shared.begin_rest();
-        }
-    }
-
     /// Whether it waits for the program's next device ([`Stash::lie_down`]).
     pub fn is_at_rest(&self) -> bool {
         self.shared.is_at_rest()

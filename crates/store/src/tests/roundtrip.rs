@@ -405,23 +405,6 @@ fn modules_are_stored_compressed_and_read_as_they_were() {
     assert_eq!(reader.report().damaged_records, 0);
 }
 
-/// What comes between the two is written as well.
-#[test]
-fn a_rest_that_was_begun_is_done_before_and_after() {
-    let root = root();
-    let stash = open(root.path());
-    let device = stash.device(&header()).unwrap();
-    put_all(&device, Kind::Artifact, 0..3);
-    stash.begin_rest();
-    await_that("nobody waits, and it is written", || stash.report().written_records == 3);
-    put_all(&device, Kind::Artifact, 3..5);
-    assert!(stash.rest());
-    assert_eq!(stash.report().written_records, 5);
-    // Later ones have nothing to begin with.
-    stash.begin_rest();
-    assert!(stash.rest());
-}
-
 /// vkDestroyDevice and vkDestroyInstance share one limit, whatever is opened between them.
 #[test]
 fn waiting_at_rest_counts_until_the_program_has_another_device() {

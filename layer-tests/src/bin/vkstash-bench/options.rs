@@ -164,7 +164,7 @@ pub(crate) struct Update {
     #[arg(long, value_enum, value_delimiter = ',', value_name = "PACE", conflicts_with = "programs")]
     pub(crate) paces: Vec<Pace>,
     /// With --paces: threads of another program that compute all the time.
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "paces")]
     pub(crate) busy: usize,
     /// Only programs whose title contains one of these.
     #[arg(long, value_name = "TITLE", requires = "programs")]
