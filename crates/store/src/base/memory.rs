@@ -14,7 +14,8 @@ pub const fn bounded(wide: usize, narrow: usize) -> usize {
 /// The largest piece of memory that is reserved. A driver that asks for more is not believed.
 const LARGEST: usize = bounded(1 << 30, 64 << 20);
 
-/// What the layer keeps in a process at most: the three below (docs/process.md has the other bounds).
+/// What the layer keeps at most in a process with one stash and one device: the three below (docs/process.md has the
+/// other bounds).
 const MOST: usize = bounded(64 << 20, 16 << 20);
 
 /// Bytes of records that may wait for the writer of a stash.
