@@ -14,7 +14,7 @@ use vkstash_model::driver_options;
 use vkstash_model::variables::{
     APPLICATION, ASK_FIRST, BASE, Background, DIR, DISABLE, END_MS, FINISH, IDENTIFIERS, LOG, LOG_FILE,
     Lookup, OPEN_MS, REPORT, SERVED_WIDTH, TOOL, TRACE, UPDATE, configs, default_root, excluded_programs,
-    of_process, path, text,
+    of_process, path, steam_app_id, text,
 };
 
 /// Where VK_EXT_shader_module_identifier comes from.
@@ -67,6 +67,8 @@ pub struct Config {
     pub report: Option<PathBuf>,
     /// [`APPLICATION`]; None in every process but a worker's.
     pub application: Option<AppName>,
+    /// The program's number in Steam.
+    pub steam: Option<u64>,
     /// [`EXCLUDED_PROGRAMS`](vkstash_model::variables::EXCLUDED_PROGRAMS).
     pub excluded_programs: Option<String>,
     /// [`UPDATE`].
@@ -156,6 +158,7 @@ impl Config {
             served_width: text(SERVED_WIDTH).parse().ok(),
             report: path(REPORT),
             application: AppName::of_folder(&text(APPLICATION)),
+            steam: steam_app_id(lookup),
             excluded_programs: excluded_programs(lookup),
             update: switch(UPDATE),
             finish: switch(FINISH),

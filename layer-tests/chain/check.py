@@ -270,7 +270,12 @@ def launched(driver, renderer):
         expect(run.said[:1] == ["launched"] and run.said[-1:] == ["done"], f"{run.name}: {run.said}")
         check_ready(run, driver, renderer, number)
         names = [one["name"] for one in run.stats["applications"]]
-        expect(names == [GAMES[renderer][0]], f"{run.name}: the stash is of {names}")
+        expect(names == [os.path.splitext(GAMES[renderer][0])[0]], f"{run.name}: the stash is of {names}")
+    # The game alone is the same game, and knows its folder however Wine's command line names it.
+    Run(driver, renderer, "exit", stash, waits=())
+    alone = [one["program"] for one in tool("stats", "--json", stash=stash)["applications"]]
+    expect(len(alone) == 1 and "/" in alone[0].replace("\\", "/"), f"{driver} {renderer} alone: {alone}")
+    say(f"{driver} {renderer} launched and alone: {alone}")
 
 
 def timing(driver, renderer, rounds):

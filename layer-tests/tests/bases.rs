@@ -90,6 +90,21 @@ fn a_first_run_with_a_base_compiles_nothing() {
 }
 
 #[test]
+fn a_base_serves_another_installation_of_the_program() {
+    scenario(STEPS, |scenario| {
+        let Some(env) = scenario.on(Driver::Radv) else { return };
+        let base = scenario.folder().join("base");
+        let program = program(Shader::Compute);
+        run(scenario, &env.clone().stash(&base).var("SteamAppId", "620"), &program);
+        for (name, number) in [("none", ""), ("another", "400")] {
+            let served =
+                run(scenario, &fresh(scenario, &env, name, &base).var("SteamAppId", number), &program);
+            assert_eq!(served.reports.sum("from_base"), u64::from(COUNT), "{name}: {served:?}");
+        }
+    });
+}
+
+#[test]
 fn a_base_that_others_may_write_to_is_not_used_and_one_line_says_so() {
     scenario(STEPS, |scenario| {
         let Some(env) = scenario.on(Driver::Radv) else { return };

@@ -34,6 +34,7 @@ mod held_at_forks;
 mod host;
 mod icd_extensions;
 mod identifiers;
+mod identity;
 mod immutable_samplers;
 mod khronos;
 mod lavapipe;

@@ -169,7 +169,7 @@ fn a_base_whose_path_cannot_be_named_is_left_out_and_a_program_fetches_its_own_a
         // Something of another program, signed by the same key.
         let manifests = scenario.folder().join("store/v1/manifests");
         let own = fs::read_dir(&manifests).unwrap().next().unwrap().unwrap().path();
-        let foreign = manifests.join("foreign-0123456789abcdef");
+        let foreign = manifests.join("foreign-01234567-89abcdef");
         fs::create_dir(&foreign).unwrap();
         fs::write(foreign.join("portable"), "never asked for").unwrap();
         let served = run_work(scenario, &other, &tool, &["--remote", &url], &work);

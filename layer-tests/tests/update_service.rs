@@ -109,7 +109,9 @@ fn the_settings_switch_it_off() {
     on(Driver::Test(json!({})), |scenario, env| {
         run(scenario, env, &marked(3));
         let updated = updated(scenario, env, &json!({}));
-        let of_one = "[application.\"vkstash-tests\"]\nbackground = \"disabled\"\n";
+        let program = std::env::current_exe().unwrap();
+        let program = program.file_name().unwrap().to_str().unwrap();
+        let of_one = &*format!("[application.\"{program}\"]\nbackground = \"disabled\"\n");
         let rows = [
             ("updates = false\n", "switch it off"),
             ("background = \"disabled\"\n", "switch it off"),

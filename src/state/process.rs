@@ -17,11 +17,12 @@ use crate::log;
 use vkstash_model::counters::Count;
 use vkstash_model::recipe;
 use vkstash_store::base::once::Once;
+use vkstash_store::base::program::Program;
 use vkstash_store::base::sync::Mutex;
 use vkstash_store::base::thread::{self, Stack};
 use vkstash_store::forks as fork;
 use vkstash_store::forks::PerProcess;
-use vkstash_store::format::app_name::{AppName, program_of_process};
+use vkstash_store::format::app_name::{AppName, Identity};
 use vkstash_store::reports::model::StoreReport;
 use vkstash_store::settings;
 use vkstash_store::stash::open::{END, Stash};
@@ -109,8 +110,10 @@ static SESSIONS: PerProcess<Mutex<Sessions>> = PerProcess::empty();
 
 /// The name of the stash of a program that calls itself so.
 pub fn name_of(config: &Config, application: &[u8]) -> AppName {
-    let of_process = || AppName::of_process((!application.is_empty()).then_some(application));
-    config.application.clone().unwrap_or_else(of_process)
+    config.application.clone().unwrap_or_else(|| {
+        let (program, steam) = (Program::of_this_process(), config.steam);
+        AppName::of(&Identity { application, program, steam })
+    })
 }
 
 /// The session of the application in that folder, if this process has one open.
@@ -195,7 +198,8 @@ impl Session {
             },
             None => {
                 // Where the environment names the application, this process does not run it.
-                let program = config.application.is_none().then(program_of_process).unwrap_or_default();
+                let program = config.application.is_none().then(|| Program::of_this_process().path());
+                let program = program.unwrap_or_default();
                 let source = ReportSource::new(&name.display, program, config.report.clone());
                 let source = Arc::new(source);
                 let session = Arc::new(Session::new(config, &name, source.clone(), number));

@@ -71,14 +71,14 @@ mod tests {
 
     #[test]
     fn only_segments_of_applications_have_names() {
-        let good = "game-0123456789abcdef/portable/0000019aa0b0c0d0-00000001-0123456789abcdef.vks";
+        let good = "game-01234567-89abcdef/portable/0000019aa0b0c0d0-00000001-0123456789abcdef.vks";
         let name = Name::of(good.as_bytes()).unwrap();
         assert_eq!(
             (name.application.folder.as_str(), name.place),
-            ("game-0123456789abcdef", Place::Portable)
+            ("game-01234567-89abcdef", Place::Portable)
         );
         assert_eq!(name.age, 0x0000_019a_a0b0_c0d0);
-        let device = "./vkstash/a-b.c-0123456789abcdef/device-00112233445566ff/x.vks";
+        let device = "./vkstash/a-b.c-01234567-89abcdef/device-00112233445566ff/x.vks";
         let name = Name::of(device.as_bytes()).unwrap();
         assert_eq!(name.application.display, "a-b.c");
         assert_eq!(name.place, Place::Device("00112233445566ff".into()));
@@ -86,20 +86,20 @@ mod tests {
             "",
             "portable/x.vks",
             "game/portable/x.vks",
-            "game-0123456789abcdef/portable/x.vkg",
-            "game-0123456789abcdef/portable/.tmp-x.vks",
-            "game-0123456789abcdef/runs/x.vks",
-            "game-0123456789abcdef/device-0011/x.vks",
-            "game-0123456789abcdef/device-0011223344556FFF/x.vks",
-            "game-0123456789ABCDEF/portable/x.vks",
-            ".game-0123456789abcdef/portable/x.vks",
-            "..-0123456789abcdef/portable/x.vks",
-            "-0123456789abcdef/portable/x.vks",
-            "ga me-0123456789abcdef/portable/x.vks",
-            "game-0123456789abcdef/portable/",
+            "game-01234567-89abcdef/portable/x.vkg",
+            "game-01234567-89abcdef/portable/.tmp-x.vks",
+            "game-01234567-89abcdef/runs/x.vks",
+            "game-01234567-89abcdef/device-0011/x.vks",
+            "game-01234567-89abcdef/device-0011223344556FFF/x.vks",
+            "game-01234567-89ABCDEF/portable/x.vks",
+            ".game-01234567-89abcdef/portable/x.vks",
+            "..-01234567-89abcdef/portable/x.vks",
+            "-01234567-89abcdef/portable/x.vks",
+            "ga me-01234567-89abcdef/portable/x.vks",
+            "game-01234567-89abcdef/portable/",
         ] {
             assert_eq!(Name::of(bad.as_bytes()), None, "{bad}");
         }
-        assert_eq!(Name::of(b"\xff-0123456789abcdef/portable/x.vks"), None);
+        assert_eq!(Name::of(b"\xff-01234567-89abcdef/portable/x.vks"), None);
     }
 }

@@ -1,6 +1,7 @@
 //! Reads archives. Their content is not trusted.
 
 use std::collections::{BTreeMap, HashMap};
+use std::fs;
 use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
@@ -98,7 +99,7 @@ pub fn import(root: &Path, source: impl Read, artifacts: bool) -> Result<Importe
             continue;
         }
         let mut target = match open.take() {
-            Some(target) if target.app == name.application => target,
+            Some(target) if target.named == name.application => target,
             other => {
                 other.map_or(Ok(()), |target| target.finish(&mut imported))?;
                 Target::new(root, name.application.clone())
@@ -119,6 +120,9 @@ pub fn import(root: &Path, source: impl Read, artifacts: bool) -> Result<Importe
 /// The application to which the current entries of the archive belong.
 struct Target<'a> {
     root: &'a Path,
+    /// As the archive names it.
+    named: AppName,
+    /// As it is called here.
     app: AppName,
     /// Opened for the first record, so that an application without records gets no folder.
     sink: Option<Sink>,
@@ -131,10 +135,11 @@ struct Target<'a> {
 }
 
 impl<'a> Target<'a> {
-    fn new(root: &'a Path, app: AppName) -> Target<'a> {
+    fn new(root: &'a Path, named: AppName) -> Target<'a> {
         Target {
             root,
-            app,
+            app: installed(root, &named),
+            named,
             sink: None,
             taken: Taken::default(),
             uses: HashMap::new(),
@@ -306,6 +311,18 @@ impl<'a> Target<'a> {
         self.sink.as_mut().map_or(Ok(()), Sink::settle)?;
         imported.of(&self.app).add(self.taken);
         Ok(())
+    }
+}
+
+/// The application as it is called here: as the archive names it, or else the only one here that is another
+/// installation of it ([`AppName::are_kin`]).
+fn installed(root: &Path, named: &AppName) -> AppName {
+    let here = fs::read_dir(root).into_iter().flatten().flatten();
+    let here = here.filter_map(|entry| entry.file_name().into_string().ok());
+    let kin: Vec<_> = here.filter(|folder| AppName::are_kin(folder, &named.folder)).collect();
+    match kin.as_slice() {
+        [only] => AppName::of_folder(only).unwrap_or_else(|| named.clone()),
+        _ => named.clone(),
     }
 }
 

@@ -57,6 +57,9 @@ pub const FINISH: &str = "VKSTASH_FINISH";
 /// The tool for both, where it is not found near the library.
 pub const TOOL: &str = "VKSTASH_TOOL";
 
+/// The number that Steam has given to the game that it has started; 0 for what is not of its store.
+const STEAM_APP_ID: &str = "SteamAppId";
+
 /// What an environment has under a name: that of this process, or one of a test.
 pub type Lookup<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 
@@ -95,6 +98,11 @@ impl Background {
             developer_mode: text(DEVELOPER_MODE, lookup) == "1",
         }
     }
+}
+
+/// The game's number in Steam; None where Steam has not started the program.
+pub fn steam_app_id(lookup: Lookup<'_>) -> Option<u64> {
+    text(STEAM_APP_ID, lookup).parse().ok().filter(|number| *number != 0)
 }
 
 /// The folder of all stashes: what [`DIR`] names, or else the default. None where there is no home.

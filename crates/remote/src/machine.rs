@@ -34,10 +34,10 @@ pub(crate) fn gpus(devices: &Path) -> Option<Vec<Gpu>> {
     (all_known && !found.is_empty()).then_some(found)
 }
 
-/// A command, as far as the names of applications depend on it.
+/// The program that a command starts, as far as it is known before it runs.
 pub(crate) struct Program {
-    executable: PathBuf,
-    command_line: Vec<Vec<u8>>,
+    /// What the name of its folder begins with.
+    display: String,
 }
 
 impl Program {
@@ -53,18 +53,15 @@ impl Program {
             }
             _ => name.to_owned(),
         };
-        let command_line = command.iter().map(|argument| argument.as_bytes().to_vec()).collect();
-        Some(Program { executable: found.canonicalize().ok()?, command_line })
+        let command_line: Vec<_> = command.iter().map(|argument| argument.as_bytes().to_vec()).collect();
+        let executable = found.canonicalize().ok()?;
+        let name = AppName::new(None, executable.as_os_str().as_bytes(), &command_line);
+        Some(Program { display: name.display })
     }
 
-    /// Whether that may be the folder of its application. What the program calls itself is known by the folder's name
-    /// alone, where all of that name can be part of a folder's.
+    /// Whether that may be the folder of its application, wherever that is installed, and whatever it calls itself.
     pub(crate) fn may_be(&self, folder: &str) -> bool {
-        let Some(name) = crate::names::application(folder) else { return false };
-        let spaced = name.display.replace('_', " ");
-        let executable = self.executable.as_os_str().as_bytes();
-        let names = [None, Some(name.display.as_bytes()), Some(spaced.as_bytes())];
-        names.into_iter().any(|name| AppName::new(name, executable, &self.command_line).folder == folder)
+        crate::names::application(folder).is_some_and(|name| name.display == self.display)
     }
 }
 
@@ -75,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn programs_are_known_by_their_file_and_the_names_that_folders_keep() {
+    fn programs_are_known_by_their_file_whatever_they_call_themselves() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("game.x86_64");
         fs::write(&file, "").unwrap();

@@ -13,6 +13,7 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use tokio::sync::OnceCell;
 
+use vkstash_store::format::app_name::AppName;
 use vkstash_store::format::device::DeviceHeader;
 
 use crate::accepted::{self, Accepted, Settled, Text};
@@ -177,6 +178,9 @@ enum Answer {
 /// Vendor and device of a GPU, as Vulkan and PCI number them.
 pub type Gpu = (u32, u32);
 
+/// The manifests to ask for, by application.
+type Targets = BTreeMap<String, BTreeSet<Target>>;
+
 struct Pull<'a> {
     /// Of the devices that are not named, these alone. None: all.
     gpus: Option<&'a [Gpu]>,
@@ -235,11 +239,28 @@ impl Pull<'_> {
     async fn run(&self) -> Result<Pulled, PullError> {
         let mut pulled = Pulled::default();
         let wanted = self.wanted().await?;
+        let mut by_application = self.answers(&wanted, &mut pulled).await?;
+        let kin = self.kin(&wanted, &by_application).await;
+        by_application.extend(self.answers(&kin, &mut pulled).await?);
+        let mut needed = BTreeSet::new();
+        for (application, answers) in by_application {
+            self.application(&application, answers, &mut pulled, &mut needed).await;
+        }
+        self.home.clean(&|digest| needed.contains(digest));
+        Ok(pulled)
+    }
+
+    /// Asks for these manifests. A device of which there is nothing gets what everybody gets.
+    async fn answers(
+        &self,
+        wanted: &Targets,
+        pulled: &mut Pulled,
+    ) -> Result<BTreeMap<String, Vec<(Target, Answer)>>, PullError> {
         let asked = wanted.iter().flat_map(|(application, targets)| {
             targets.iter().map(move |target| (application.clone(), target.clone()))
         });
         let asked: Vec<(String, Target)> = asked.collect();
-        pulled.asked = asked.len() as u64;
+        pulled.asked += asked.len() as u64;
         let answers = asked.into_iter().map(|(application, target)| async move {
             let answer = self.ask(&application, &target).await;
             (application, target, answer)
@@ -258,7 +279,6 @@ impl Pull<'_> {
         {
             return Err(error.into());
         }
-        // A device of which there is nothing gets what everybody gets.
         let mut by_application: BTreeMap<String, Vec<(Target, Answer)>> = BTreeMap::new();
         for (application, target, answer) in answers {
             by_application.entry(application).or_default().push((target, answer));
@@ -273,17 +293,35 @@ impl Pull<'_> {
                 answers.push((Target::Portable, answer));
             }
         }
-        let mut needed = BTreeSet::new();
-        for (application, answers) in by_application {
-            self.application(&application, answers, &mut pulled, &mut needed).await;
+        Ok(by_application)
+    }
+
+    /// For applications of which the store has nothing: the manifests of other installations of them. None where the
+    /// store gives no lists.
+    async fn kin(&self, wanted: &Targets, answers: &BTreeMap<String, Vec<(Target, Answer)>>) -> Targets {
+        let is_absent = |answers: &Vec<(Target, Answer)>| {
+            answers.iter().all(|(_, answer)| matches!(answer, Answer::Nothing))
+        };
+        let absent: Vec<_> = answers.iter().filter(|(_, answers)| is_absent(answers)).collect();
+        let mut kin = Targets::new();
+        if absent.is_empty() {
+            return kin;
         }
-        self.home.clean(&|digest| needed.contains(digest));
-        Ok(pulled)
+        let folders = self.bucket.folders(&names::manifests()).await.unwrap_or_default();
+        for (application, _) in absent {
+            let is_kin =
+                |folder: &&String| !wanted.contains_key(*folder) && AppName::are_kin(folder, application);
+            for folder in folders.iter().filter(is_kin) {
+                let targets = wanted.get(application).cloned().unwrap_or_default();
+                kin.entry(folder.clone()).or_default().extend(targets);
+            }
+        }
+        kin
     }
 
     /// The manifests to ask for.
-    async fn wanted(&self) -> Result<BTreeMap<String, BTreeSet<Target>>, PullError> {
-        let mut wanted: BTreeMap<String, BTreeSet<Target>> = BTreeMap::new();
+    async fn wanted(&self) -> Result<Targets, PullError> {
+        let mut wanted = Targets::new();
         let mut open = BTreeSet::new();
         for (application, devices) in &self.request.applications {
             if names::application(application).is_none() {

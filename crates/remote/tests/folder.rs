@@ -6,9 +6,34 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use vkstash_remote::manifest::Content;
-use vkstash_remote::pull::Failure;
+use vkstash_remote::pull::{self, Failure};
+use vkstash_store::base::program::Program;
+use vkstash_store::format::app_name::{AppName, Identity};
+use vkstash_store::format::device::DeviceHeader;
 
 use crate::support::*;
+
+#[test]
+fn where_the_store_has_none_of_an_installation_another_one_counts() {
+    let world = World::new();
+    world.published(0..3);
+    let program = Program::of(b"game", &[]);
+    let own = AppName::of(&Identity { application: b"", program: &program, steam: Some(620) });
+    let machine = world.machine("user");
+    let pull = |applications: Vec<(String, Vec<DeviceHeader>)>| {
+        let request = pull::Request { applications, ..pull_request(NOW) };
+        wait(pull::pull(&world.bucket(), &machine.home, &world.trust(), &request, machine.lines.clone()))
+            .unwrap()
+    };
+    let other = app("another game").folder;
+    assert_eq!(pull(vec![(other, vec![header()])]).updated, 0, "{}", machine.lines.all());
+    let pulled = pull(vec![(own.folder.clone(), vec![header()])]);
+    assert_eq!((pulled.updated, pulled.failures.len()), (1, 0), "{}", machine.lines.all());
+    assert_eq!(served_to(&machine.home.base(), &own, 0..4), [0, 1, 2]);
+    let again = pull(vec![(own.folder.clone(), vec![header()])]);
+    assert_eq!((again.updated, again.unchanged), (0, 1), "{again:?}");
+    assert_eq!(served_to(&machine.home.base(), &own, 0..4), [0, 1, 2]);
+}
 
 #[test]
 fn what_one_machine_publishes_another_one_serves() {

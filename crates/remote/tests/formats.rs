@@ -14,6 +14,9 @@ const SIGNERS: &str = include_str!("golden/signers.toml");
 const MANIFEST: &[u8] = include_bytes!("golden/manifest-1.txt");
 const REVOCATIONS: &[u8] = include_bytes!("golden/revocations-1.txt");
 
+/// An application's folder, as the files name it.
+const APPLICATION: &str = "game-6c8682cc-ed736569";
+
 fn manifest() -> Manifest {
     let segment = |byte: u8, content: Content| Segment {
         sha256: Digest([byte; 32]),
@@ -22,7 +25,7 @@ fn manifest() -> Manifest {
         age: 1_800_000_000_123,
     };
     Manifest {
-        application: app("game").folder,
+        application: APPLICATION.to_owned(),
         device: Some(header()),
         counter: 12,
         created: NOW,
@@ -35,7 +38,7 @@ fn manifest() -> Manifest {
 fn revocations() -> Revocations {
     let revoked = |byte: u8| Revoked { device: header().short_digest(), key: Digest([byte; 32]) };
     let artifacts = [revoked(1), revoked(2)].into();
-    Revocations { application: app("game").folder, counter: 3, artifacts }
+    Revocations { application: APPLICATION.to_owned(), counter: 3, artifacts }
 }
 
 /// Writes the files anew: `VKSTASH_GOLDEN=write`, for a new version alone.
@@ -49,7 +52,7 @@ fn golden_files_are_read_and_written() {
         return;
     }
     let trust = Trust::parse(SIGNERS).unwrap();
-    let (application, target) = (app("game").folder, Target::Device(header().short_digest()));
+    let (application, target) = (APPLICATION.to_owned(), Target::Device(header().short_digest()));
     let (body, content) = trust.verify(MANIFEST, &application).unwrap();
     assert_eq!(content, Content::Artifacts);
     assert_eq!(Manifest::decode(body, &application, &target), Ok(manifest()));

@@ -309,7 +309,7 @@ fn manifests_that_claim_what_cannot_be_are_refused() {
     change(&|manifest| manifest.counter = u64::MAX).is_refused("impossible counter");
     change(&|manifest| manifest.expires = u64::MAX).is_refused("impossible time");
     change(&|manifest| manifest.segments.push(manifest.segments[0].clone())).is_refused("second mention");
-    change(&|manifest| manifest.application = "../../etc-0123456789abcdef".to_owned())
+    change(&|manifest| manifest.application = "../../etc-01234567-89abcdef".to_owned())
         .is_refused("application");
     change(&|manifest| manifest.application = app("other").folder).is_refused("another application");
     change(&|manifest| manifest.device.as_mut().unwrap().driver_version += 1).is_refused("another device");

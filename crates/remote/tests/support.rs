@@ -39,7 +39,7 @@ pub(crate) const NOW: u64 = 1_800_000_000;
 pub(crate) const DAY: u64 = 24 * 3600;
 
 pub(crate) fn app(name: &str) -> AppName {
-    AppName::new(Some(name.as_bytes()), b"/bin/game", &[])
+    AppName::new(None, name.as_bytes(), &[])
 }
 
 pub(crate) fn key(number: u64) -> Key {
@@ -84,10 +84,14 @@ pub(crate) fn fill(root: &Path, name: &str, numbers: Range<u64>) {
 
 /// The artifacts that a program finds over this base, of those with these numbers.
 pub(crate) fn served(base: &Path, name: &str, numbers: Range<u64>) -> Vec<u64> {
+    served_to(base, &app(name), numbers)
+}
+
+pub(crate) fn served_to(base: &Path, app: &AppName, numbers: Range<u64>) -> Vec<u64> {
     let own = scratch();
     let run = vkstash_store::stash::uses::Run::of_this_process();
     let long = Some(Duration::from_secs(60));
-    let stash = Stash::open_in_run(own.path(), vec![base.to_owned()], &app(name), run, long, long).unwrap();
+    let stash = Stash::open_in_run(own.path(), vec![base.to_owned()], app, run, long, long).unwrap();
     let part = stash.device(&header()).unwrap();
     let mut payload = Vec::new();
     let mut is_served = |number: &u64| {

@@ -3,17 +3,18 @@
 use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Path, PathBuf};
+use std::path::{Path, PathBuf, absolute};
 
 use vkstash_exchange::foz::export::{self, FozExportError, FozExported};
 use vkstash_exchange::foz::import::{self, FozImported};
 use vkstash_fossilize::archive::{self, Reader};
-use vkstash_store::format::app_name::AppName;
+use vkstash_store::base::program::Program;
+use vkstash_store::format::app_name::{AppName, Identity};
 use vkstash_store::format::refusal::OpenError;
 use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 use vkstash_store::stash::open::Stash;
 
-use crate::choice::{ChoiceError, choose};
+use crate::choice::{ChoiceError, choose, program_of};
 use crate::new_file::NewFile;
 use crate::output::{self, Printer};
 use crate::term::progress::{Progress, Unit};
@@ -61,6 +62,8 @@ pub(crate) fn is_archive(file: &Path) -> bool {
 pub(crate) struct Owner<'a> {
     pub(crate) application: Option<&'a str>,
     pub(crate) program: Option<&'a Path>,
+    /// The game's number in Steam.
+    pub(crate) steam: Option<u32>,
 }
 
 impl Owner<'_> {
@@ -82,21 +85,26 @@ impl Owner<'_> {
             [own] => Some(own.as_slice()),
             _ => None,
         };
-        if let (Some(program), Some(own)) = (self.program, own) {
-            let own = (!own.is_empty()).then_some(own);
-            return Ok(AppName::new(own, program.as_os_str().as_bytes(), &[]));
+        if let (Some(path), Some(application)) = (self.program, own) {
+            let path = absolute(path).unwrap_or_else(|_| path.to_owned());
+            let program = Program::of(path.as_os_str().as_bytes(), &[]);
+            let steam = self.steam.map(u64::from);
+            return Ok(AppName::of(&Identity { application, program: &program, steam }));
         }
-        // The name that the layer gives to a program that calls itself so.
-        let displays = names.iter().map(|own| AppName::new(Some(own), b"", &[]).display);
-        let displays: Vec<_> = displays.collect();
-        let fits = |info: &&ApplicationInfo| displays.contains(&info.display);
+        // The file of one that was only taken in is not known; most are called as their folders are.
+        let is_of = |info: &ApplicationInfo, own: &[u8]| {
+            let path = if program_of(info).is_empty() { &info.display } else { program_of(info) };
+            AppName::are_kin(&info.folder, &AppName::new(Some(own), path.as_bytes(), &[]).folder)
+        };
+        let fits = |info: &&ApplicationInfo| names.iter().any(|own| is_of(info, own));
         let fitting: Vec<_> = found.iter().filter(fits).collect();
         let known = match fitting.as_slice() {
             [info] => return Ok(name(info)),
             [] => "none of that name",
             _ => "several of that name",
         };
-        let names = if displays.is_empty() { "no named program".to_owned() } else { displays.join(", ") };
+        let names: Vec<_> = names.iter().map(|own| plain(&String::from_utf8_lossy(own))).collect();
+        let names = if names.is_empty() { "no named program".to_owned() } else { names.join(", ") };
         Err(FozError::NoOwner { archive: file.to_owned(), names, known })
     }
 }

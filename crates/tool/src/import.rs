@@ -37,7 +37,8 @@ pub(crate) enum ImportError {
 
 pub(crate) fn main(args: &ImportArgs) -> Result<(), ImportError> {
     let root = root::root(args.dir.as_deref()).ok_or(ImportError::NoRoot)?;
-    let owner = Owner { application: args.application.as_deref(), program: args.program.as_deref() };
+    let (application, program) = (args.application.as_deref(), args.program.as_deref());
+    let owner = Owner { application, program, steam: args.steam.flatten() };
     match (&args.file, args.steam) {
         (Some(file), _) if foz::is_archive(file) => Ok(foz::import(&root, file, owner)?),
         (Some(file), _) if owner.is_named() => Err(ImportError::NotFossilize(file.clone())),

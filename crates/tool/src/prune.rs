@@ -113,7 +113,7 @@ impl Candidate<'_> {
 fn remove(names: &[String], before: SystemTime, args: &RemovalArgs) -> Result<(), PruneError> {
     let root = root::root(args.dir.as_deref()).ok_or(PruneError::NoRoot)?;
     let mut found = list_applications(&root)?;
-    found.retain(|info| AppName::of_folder(&info.folder).is_some());
+    found.retain(|info| AppName::is_folder(&info.folder));
     let mut asked = Vec::new();
     for name in names {
         asked.push(choose(&found, name, &root)?);

@@ -10,7 +10,7 @@ use vkstash_store::stash::uses::Run;
 use super::*;
 
 fn app(name: &str) -> AppName {
-    AppName::new(Some(name.as_bytes()), b"/bin/game", &[])
+    AppName::new(None, name.as_bytes(), &[])
 }
 
 /// Two runs of a program, of which the second records one artifact again.
@@ -288,9 +288,9 @@ fn what_programs_would_refuse_is_not_added() {
     mode(&file, 0o644);
     refused(&sandbox.path("missing"), "No such file");
     refused(&file, "not a folder");
-    std::os::unix::fs::symlink(&application, base.join("link-0123456789abcdef")).unwrap();
+    std::os::unix::fs::symlink(&application, base.join("link-01234567-89abcdef")).unwrap();
     refused(&base, "symbolic link");
-    fs::remove_file(base.join("link-0123456789abcdef")).unwrap();
+    fs::remove_file(base.join("link-01234567-89abcdef")).unwrap();
     fs::create_dir(sandbox.path("stash")).unwrap();
     mode(&sandbox.path("stash"), 0o700);
     refused(&sandbox.path("stash"), "base of itself");

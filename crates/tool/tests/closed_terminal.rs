@@ -115,7 +115,7 @@ fn bench_ends_although_its_program_hears_the_signal() {
 #[test]
 fn a_question_ends_and_nothing_is_removed() {
     let sandbox = Sandbox::new();
-    let (dir, app) = (sandbox.path("stash"), AppName::of_folder("game-0000000000000001").unwrap());
+    let (dir, app) = (sandbox.path("stash"), AppName::of_folder("game-00000000-00000001").unwrap());
     assert!(Stash::open_patiently(&dir, &app).unwrap().portable().put(Kind::Module, &[1; 32], noise(5000)));
     for end in ENDS.into_iter().chain([End::ClosedForOthers]) {
         let mut command = sandbox.tool();

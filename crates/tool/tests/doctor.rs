@@ -113,6 +113,29 @@ fn what_a_driver_or_the_environment_does_is_named() {
 }
 
 #[test]
+fn folders_of_old_names_are_told_of_and_can_be_cleared() {
+    let Some(machine) = machine() else { return };
+    let (dir, old) = (machine.sandbox.path("stash"), "game-0123456789abcdef");
+    let name = AppName::new(None, b"/bin/game", &[]);
+    let stash = Stash::open_patiently(&dir, &name).unwrap();
+    assert!(stash.portable().put(Kind::Recipe, &[1; 32], [1; 500].as_slice().into()));
+    drop(stash);
+    let told =
+        "no program uses 1 folder of the stash, named as before version 0.1.0, such as game-0123456789abcdef";
+    let says = || machine.doctor(&[("VKSTASH_DIR", dir.to_str().unwrap())]);
+    let (status, said) = says();
+    assert!(status == 0 && !said.contains("before version"), "{said}");
+    fs::rename(dir.join(&name.folder), dir.join(old)).unwrap();
+    let (status, said) = says();
+    assert!(
+        status == 0 && said.contains(told) && said.contains("`vkstash clear game-0123456789abcdef`"),
+        "{said}"
+    );
+    let cleared = output(machine.tool().args(["clear", old, "--yes", "--dir"]).arg(&dir));
+    assert!(cleared.status.success() && !dir.join(old).exists(), "{cleared:?}");
+}
+
+#[test]
 fn a_stash_that_cannot_be_used_or_is_damaged_is_named() {
     let Some(machine) = machine() else { return };
     let file = machine.sandbox.path("file");

@@ -2,18 +2,23 @@
 
 use vkstash_fossilize::archive::{Tag, Writer};
 use vkstash_model::identifier::module_identity;
-use vkstash_store::format::app_name::AppName;
+use vkstash_store::base::program::Program;
+use vkstash_store::format::app_name::{AppName, Identity};
 use vkstash_store::format::record::Kind;
 use vkstash_store::stash::open::Stash;
 
 use super::*;
 
 fn app(name: &str) -> AppName {
-    AppName::new(Some(name.as_bytes()), b"/bin/game", &[])
+    AppName::new(None, name.as_bytes(), &[])
 }
 
 fn fill(root: &Path, name: &str) {
-    let stash = Stash::open_patiently(root, &app(name)).unwrap();
+    fill_as(root, &app(name));
+}
+
+fn fill_as(root: &Path, app: &AppName) {
+    let stash = Stash::open_patiently(root, app).unwrap();
     for number in 0..3 {
         let code = noise(1000 + 4 * number);
         let payload = [&[0; 4][..], &code].concat();
@@ -60,6 +65,25 @@ fn records_of_one_machine_are_imported_on_another() {
     assert_eq!(artifacts(&to, "game"), 1);
     let told = vkstash(&sandbox, &["import", file, "--artifacts"], &to);
     assert_eq!(done(&told), "game: nothing new; 4 records here already\n");
+}
+
+#[test]
+fn records_of_another_installation_are_those_of_the_only_one_here() {
+    let sandbox = Sandbox::new();
+    let (from, to, file) = (sandbox.path("from"), sandbox.path("to"), sandbox.path("game.tar"));
+    let (program, file) = (Program::of(b"/bin/game", &[]), file.to_str().unwrap());
+    let name =
+        |steam: u64| AppName::of(&Identity { application: b"", program: &program, steam: Some(steam) });
+    fill_as(&from, &name(620));
+    done(&vkstash(&sandbox, &["export", file, "--portable"], &from));
+    fill_as(&to, &name(1));
+    assert_eq!(
+        done(&vkstash(&sandbox, &["import", file], &to)),
+        "game: nothing new; 3 records here already\n"
+    );
+    fill_as(&to, &name(2));
+    assert_eq!(done(&vkstash(&sandbox, &["import", file], &to)), "game: 3 modules imported\n");
+    assert!(to.join(name(620).folder).is_dir(), "two are here, and which of them it is nobody can tell");
 }
 
 #[test]
@@ -171,8 +195,8 @@ fn control_characters_of_an_archive_do_not_reach_the_terminal() {
     let sandbox = Sandbox::new();
     let (to, file) = (sandbox.path("to"), sandbox.path("odd.tar"));
     let odd = b"\x1b[2J\x07\x9b";
-    let path = b"g-0123456789abcdef/portable/\x1b[2J\x07.vks";
-    let plain = b"g-0123456789abcdef/portable/x.vks";
+    let path = b"g-01234567-89abcdef/portable/\x1b[2J\x07.vks";
+    let plain = b"g-01234567-89abcdef/portable/x.vks";
     let mut told = 0;
     for (field, path) in
         [(0..0, &path[..]), (100..108, plain), (124..136, plain), (148..156, plain), (136..148, plain)]
@@ -374,7 +398,7 @@ fn archive_of(program: &str) -> Vec<u8> {
 fn an_archive_of_steam_that_cannot_be_read_costs_itself_alone() {
     let sandbox = Sandbox::new();
     let dir = sandbox.path("stash");
-    fill(&dir, "game");
+    fill_as(&dir, &AppName::new(Some(b"game"), b"/bin/game", &[]));
     let folder = sandbox.home().join(".local/share/Steam/steamapps/shadercache/4711/fozpipelinesv6");
     fs::create_dir_all(&folder).unwrap();
     let put = |name: &str, bytes: &[u8]| fs::write(folder.join(name), bytes).unwrap();
@@ -394,7 +418,7 @@ fn an_archive_of_steam_that_cannot_be_read_costs_itself_alone() {
     let said = text(&partly.stdout);
     let lines: Vec<_> = said.lines().collect();
     assert!(lines[0].starts_with("left out: ") && lines[0].contains("d.foz is not an archive"), "{said}");
-    assert!(lines[1].starts_with("left out: ") && lines[1].contains("e.foz is of somebody_else"), "{said}");
+    assert!(lines[1].starts_with("left out: ") && lines[1].contains("e.foz is of somebody else"), "{said}");
     assert_eq!(lines[2..], ["game: nothing new", "skipped: 3 archives without entries"]);
     assert_eq!(one_error_line(&partly), "vkstash: 2 of 6 archives left out\n");
     assert_eq!(partly.status.code(), Some(1));

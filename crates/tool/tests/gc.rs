@@ -16,7 +16,7 @@ fn gc(sandbox: &Sandbox, dir: &Path) -> String {
 fn folders_without_a_record_are_removed() {
     let sandbox = Sandbox::new();
     let dir = sandbox.path("stash");
-    let app = |number: u64| AppName::of_folder(&format!("game-{number:016x}")).unwrap();
+    let app = |number: u64| AppName::of_folder(&format!("game-{number:08x}-{number:08x}")).unwrap();
     let part = |number, name: &str| dir.join(app(number).folder).join(name);
     for number in 0..5 {
         drop(Stash::open_patiently(&dir, &app(number)).unwrap().device(&header()).unwrap());

@@ -13,7 +13,7 @@ use super::*;
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 fn app(number: u64) -> AppName {
-    AppName::of_folder(&format!("game{number}-{number:016x}")).unwrap()
+    AppName::of_folder(&format!("game{number}-{number:08x}-{number:08x}")).unwrap()
 }
 
 /// An application with one record in its portable part, and one in a device part.
@@ -138,12 +138,12 @@ fn what_a_running_program_uses_stays_and_that_is_an_error() {
 fn clearing_removes_an_application_with_its_sessions_by_the_beginning_of_its_name() {
     let sandbox = Sandbox::new();
     let dir = sandbox.path("stash");
-    for name in [app(0), app(1), AppName::of_folder("tool-00000000000000aa").unwrap()] {
+    for name in [app(0), app(1), AppName::of_folder("tool-00000000-000000aa").unwrap()] {
         fill(&dir, &name);
     }
     fs::create_dir(dir.join("elsewhere")).unwrap();
-    let tool = dir.join("tool-00000000000000aa");
-    drop(session(&dir, &AppName::of_folder("tool-00000000000000aa").unwrap()));
+    let tool = dir.join("tool-00000000-000000aa");
+    drop(session(&dir, &AppName::of_folder("tool-00000000-000000aa").unwrap()));
     for (name, said) in
         [("game", "several applications begin with"), ("nothing", "no application"), ("", "no application")]
     {

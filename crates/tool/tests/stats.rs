@@ -99,8 +99,8 @@ fn a_root_full_of_other_things_has_nothing_recorded_yet() {
     let root = sandbox.path("root");
     fs::create_dir_all(root.join("some-folder/runs")).unwrap();
     fs::write(root.join("some-folder/runs/x"), "x").unwrap();
-    fs::write(root.join("game-0123456789abcdef"), "a file").unwrap();
-    std::os::unix::fs::symlink("/", root.join("link-0123456789abcdef")).unwrap();
+    fs::write(root.join("game-01234567-89abcdef"), "a file").unwrap();
+    std::os::unix::fs::symlink("/", root.join("link-01234567-89abcdef")).unwrap();
     let output = stats(&sandbox, &root, false);
     let shown = text(&output.stdout);
     assert!(shown.starts_with("nothing recorded yet"), "{shown}");
@@ -165,7 +165,7 @@ pub(super) fn run_on(
 }
 
 fn game() -> AppName {
-    AppName::new(Some(b"My Game"), b"/usr/bin/game", &[])
+    AppName::new(None, b"/usr/bin/My Game", &[])
 }
 
 #[test]

@@ -38,7 +38,7 @@ fn root() -> TempDir {
 }
 
 fn app() -> AppName {
-    AppName::new(Some(b"Some Game"), b"/bin/game", &[])
+    AppName::new(None, b"/bin/Some Game", &[])
 }
 
 /// Bytes and keys of real recipes.
@@ -397,7 +397,7 @@ fn paths_out_of_the_folder_are_not_followed() {
         format!("{}/../{file}", app().folder),
         format!("{}/portable/../{file}", app().folder),
         format!("{}/portable/..", app().folder),
-        format!("..-0123456789abcdef/portable/{file}"),
+        format!("..-01234567-89abcdef/portable/{file}"),
         format!("{}/runs/{file}", app().folder),
         format!("{}/settings", app().folder),
         String::new(),
@@ -535,7 +535,7 @@ fn an_application_without_a_record_gets_no_folder() {
     all.push((format!("{}/portable/x.vks", app().folder), b"none".repeat(100)));
     let many: Vec<_> = (0..50_u64)
         .flat_map(|number| {
-            let folder = format!("g-{number:016x}");
+            let folder = format!("g-{number:08x}-{number:08x}");
             all.iter().map(move |(path, content)| (path.replace(&app().folder, &folder), content.clone()))
         })
         .collect();

@@ -6,6 +6,7 @@
 //! | `held` | what a thread has while others may wait for it |
 //! | `keyed` | the hasher of maps whose keys come from files |
 //! | `memory` | allocations that may fail, and their budgets |
+//! | `program` | which file a process runs |
 //! | `signals` | writes that raise no signal |
 //! | `sharded` | counters that threads add to without queueing |
 //! | `sort` | sorting that adds little to the library |
@@ -26,6 +27,7 @@ pub mod memory;
 pub mod once;
 pub mod owner;
 pub mod parallel;
+pub mod program;
 pub mod sharded;
 pub mod signals;
 pub mod sort;

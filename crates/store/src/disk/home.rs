@@ -9,6 +9,7 @@ use crate::base::once::OnceLock;
 use crate::base::sync::Mutex;
 use crate::base::timer::never;
 use crate::disk::folder::Folder;
+use crate::format::app_name::AppName;
 use crate::format::refusal::OpenError;
 
 /// How often a folder is opened again if another process removes it because it is empty.
@@ -80,18 +81,27 @@ impl Home {
         let _ = self.all_bases.set(all);
     }
 
-    /// The application's folder in a stash that is only read. None: it has none, as a base may.
+    /// The application's folder in a stash that is only read, or else the first one there that is of another
+    /// installation of it ([`AppName::are_kin`]). None: it has none, as a base may.
     pub(crate) fn open_base(
         &self,
         base: &Path,
         interrupted: &dyn Fn() -> bool,
     ) -> Result<Option<Folder>, OpenError> {
-        let opened = Folder::base_until(base, interrupted)
-            .and_then(|root| root.sub_until(&self.application, false, interrupted));
-        match opened {
-            Ok(folder) => Ok(Some(folder)),
-            Err(error) if error.is_missing() && base.is_dir() => Ok(None),
-            Err(error) => Err(error),
+        let root = match Folder::base_until(base, interrupted) {
+            Err(error) if error.is_missing() && base.is_dir() => return Ok(None),
+            root => root?,
+        };
+        match root.sub_until(&self.application, false, interrupted) {
+            Err(error) if error.is_missing() => {}
+            opened => return opened.map(Some),
+        }
+        let unreadable = |source| OpenError::Unreadable { path: base.to_owned(), source };
+        let (names, complete) = root.names_until("", interrupted).map_err(unreadable)?;
+        match names.iter().find(|name| AppName::are_kin(name, &self.application)) {
+            Some(kin) => root.sub_until(kin, false, interrupted).map(Some),
+            None if complete => Ok(None),
+            None => Err(OpenError::PutOff { path: base.to_owned() }),
         }
     }
 

@@ -1,117 +1,120 @@
 //! The name of an application's folder, made of what the program calls itself.
 
-use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt as _;
-
 use sha2::{Digest, Sha256};
 
+use crate::base::program::Program;
 use crate::base::text::hex;
 
 /// The longest display name, in bytes.
 const MAX_DISPLAY: usize = 48;
+/// Hexadecimal digits of each of the two digests.
+const DIGITS: usize = 8;
 
-/// What the kernel appends to the path of a file that is gone.
-const DELETED: &[u8] = b" (deleted)";
-
-/// Executables of Wine. The program that runs in them is named on their command line.
-const WINE: [&[u8]; 4] = [b"wine", b"wine64", b"wine-preloader", b"wine64-preloader"];
-
-/// The name of an application's stash: a readable part and a digest.
+/// The name of an application's stash: a readable part and two digests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AppName {
-    /// The readable part: the application's name with unusual characters replaced.
+    /// The readable part: the file's name without its extension, with unusual characters replaced.
     pub display: String,
-    /// The folder's name: the readable part, a hyphen and 16 hexadecimal digits.
+    /// The folder's name: the readable part and the two digests, with hyphens between them.
     pub folder: String,
 }
 
+/// What tells applications apart.
+#[derive(Clone, Copy, Debug)]
+pub struct Identity<'a> {
+    /// VkApplicationInfo::pApplicationName; may be any bytes, and empty.
+    pub application: &'a [u8],
+    /// The program.
+    pub program: &'a Program,
+    /// The number that Steam has given to the game. What a game starts besides (launchers, handlers of crashes) has the
+    /// same number and another file.
+    pub steam: Option<u64>,
+}
+
 impl AppName {
-    /// From VkApplicationInfo::pApplicationName and the command line of the process. All of them may be any bytes.
+    /// The name of the application with this identity.
     ///
-    /// Programs share a stash if both the application's name and the file name of the executable are equal. Under Wine
-    /// the executable is the first argument that ends in `.exe`.
-    pub fn new(application: Option<&[u8]>, executable: &[u8], command_line: &[Vec<u8>]) -> AppName {
-        let (path, separators) = program(executable, command_line);
-        let file = file_name(path, separators);
-        let application = application.unwrap_or_default();
-        let display = [application, stem(file)]
+    /// The first digest is of what the application is: its file's name, and what it calls itself. It is the same on all
+    /// machines ([`AppName::are_kin`]). The second one is of where it is installed: its number in Steam, and the last
+    /// two folders of a program of Windows, because many games are called `Game.exe`.
+    pub fn of(identity: &Identity<'_>) -> AppName {
+        let file = identity.program.file();
+        let display = [stem(file), identity.application]
             .into_iter()
             .map(sanitised)
             .find(|name| !name.is_empty())
             .unwrap_or_else(|| "unnamed".to_owned());
-        let mut hash = Sha256::new();
-        hash.update(b"vkstash application 1");
-        for input in [application, file] {
-            hash.update((input.len() as u64).to_le_bytes());
-            hash.update(input);
-        }
-        let digest: [u8; 32] = hash.finalize().into();
-        let folder = format!("{display}-{}", hex(&digest[..8]));
+        let steam = identity.steam.map(|number| number.to_string()).unwrap_or_default();
+        let [outer, inner] = identity.program.folders();
+        let what = digits(b"vkstash application 2", &[identity.application, file]);
+        let place = digits(b"vkstash installation 2", &[steam.as_bytes(), outer, inner]);
+        let folder = format!("{display}-{what}-{place}");
         AppName { display, folder }
     }
 
-    /// The name of this process.
-    pub fn of_process(application: Option<&[u8]>) -> AppName {
-        let (executable, command_line) = this_process();
-        AppName::new(application, &executable, &command_line)
+    /// The name of an application that Steam has not started. `application`: what it calls itself.
+    pub fn new(application: Option<&[u8]>, executable: &[u8], command_line: &[Vec<u8>]) -> AppName {
+        let program = Program::of(executable, command_line);
+        AppName::of(&Identity {
+            application: application.unwrap_or_default(),
+            program: &program,
+            steam: None,
+        })
+    }
+
+    /// Whether folders of these names are of one application, whose installations may differ.
+    pub fn are_kin(one: &str, other: &str) -> bool {
+        let what =
+            |folder| AppName::of_folder(folder).and_then(|_| folder.rsplit_once('-')).map(|(what, _)| what);
+        what(one).is_some() && what(one) == what(other)
     }
 
     /// The name with this folder. `None` if the folder's name has another form.
     pub fn of_folder(folder: &str) -> Option<AppName> {
-        let (display, digest) = folder.rsplit_once('-')?;
-        let is_digest =
-            digest.len() == 16 && digest.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-        let is_ours = is_digest && !display.is_empty() && sanitised(display.as_bytes()) == display;
-        is_ours.then(|| AppName { display: display.to_owned(), folder: folder.to_owned() })
+        let display = split(folder).filter(|display| sanitised(display.as_bytes()) == *display)?;
+        Some(AppName { display: display.to_owned(), folder: folder.to_owned() })
+    }
+
+    /// Whether folders of applications were called so before this program was released: one digest stood where two
+    /// stand now. Nothing reads them.
+    pub fn is_old_folder(folder: &str) -> bool {
+        let digest = folder.rsplit_once('-').filter(|(display, _)| !display.is_empty());
+        digest.is_some_and(|(_, digest)| are_digits(digest, 2 * DIGITS))
+    }
+
+    /// Whether a folder of this name is one of an application, and may be deleted as such.
+    pub fn is_folder(name: &str) -> bool {
+        split(name).is_some() || AppName::is_old_folder(name)
     }
 
     /// The readable part of a folder's name; all of it if it has another form.
     pub(crate) fn display_of(folder: &str) -> &str {
-        match folder.rsplit_once('-') {
-            Some((display, digest)) if digest.len() == 16 && !display.is_empty() => display,
-            _ => folder,
-        }
+        split(folder).unwrap_or(folder)
     }
 }
 
-/// The path of the file whose name [`AppName::new`] takes, for people: two applications of one name are told apart by
-/// it.
-pub fn program_of_process() -> String {
-    let (executable, command_line) = this_process();
-    String::from_utf8_lossy(program(&executable, &command_line).0).into_owned()
+/// The readable part of a folder's name.
+fn split(folder: &str) -> Option<&str> {
+    let (rest, place) = folder.rsplit_once('-')?;
+    let (display, what) = rest.rsplit_once('-')?;
+    let is_ours = !display.is_empty() && are_digits(what, DIGITS) && are_digits(place, DIGITS);
+    is_ours.then_some(display)
 }
 
-/// The path of the executable, and the command line.
-fn this_process() -> (Vec<u8>, Vec<Vec<u8>>) {
-    let command_line: Vec<_> = std::env::args_os().map(OsString::into_vec).collect();
-    let mut executable = match std::fs::read_link("/proc/self/exe") {
-        Ok(path) => path.into_os_string().into_vec(),
-        // Some sandboxes have no /proc.
-        Err(_) => command_line.first().cloned().unwrap_or_default(),
-    };
-    // The kernel appends this when an updater has replaced the file of a running program.
-    if executable.ends_with(DELETED) {
-        executable.truncate(executable.len() - DELETED.len());
+fn are_digits(text: &str, count: usize) -> bool {
+    text.len() == count && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// Digits of a digest of these inputs, whatever bytes they have.
+fn digits(domain: &[u8], inputs: &[&[u8]]) -> String {
+    let mut hash = Sha256::new();
+    hash.update(domain);
+    for input in inputs {
+        hash.update((input.len() as u64).to_le_bytes());
+        hash.update(input);
     }
-    (executable, command_line)
-}
-
-/// The path of the file that a process runs, and what stands between its names: its executable or, under Wine, the
-/// first argument that ends in `.exe`.
-fn program<'a>(executable: &'a [u8], command_line: &'a [Vec<u8>]) -> (&'a [u8], &'static [u8]) {
-    let of_windows = match WINE.contains(&file_name(executable, b"/")) {
-        true => command_line.iter().find(|argument| is_exe(argument)),
-        false => None,
-    };
-    of_windows.map_or((executable, b"/"), |argument| (argument, b"/\\"))
-}
-
-fn file_name<'a>(path: &'a [u8], separators: &[u8]) -> &'a [u8] {
-    path.rsplit(|byte| separators.contains(byte)).next().unwrap_or(path)
-}
-
-fn is_exe(name: &[u8]) -> bool {
-    name.last_chunk::<4>().is_some_and(|end| end.eq_ignore_ascii_case(b".exe"))
+    let digest: [u8; 32] = hash.finalize().into();
+    hex(&digest[..DIGITS / 2])
 }
 
 /// A file name without its extension. A leading dot does not start an extension.
@@ -173,9 +176,9 @@ mod tests {
     }
 
     #[test]
-    fn the_application_names_itself_before_its_executable_does() {
-        assert_eq!(name(b"Half Life: 3", b"/usr/bin/hl3.x86_64").display, "Half_Life_3");
-        assert_eq!(name(b"", b"/usr/bin/hl3.x86_64").display, "hl3");
+    fn an_application_is_called_by_its_file_and_else_what_it_calls_itself() {
+        assert_eq!(name(b"wgpu", b"/usr/bin/Half Life: 3.x86_64").display, "Half_Life_3");
+        assert_eq!(name(b"Half Life: 3", b"/usr/bin/..").display, "Half_Life_3");
         assert_eq!(AppName::new(None, b"/opt/.hidden", &[]).display, "hidden");
     }
 
@@ -190,15 +193,28 @@ mod tests {
     }
 
     #[test]
-    fn under_wine_the_windows_program_is_the_application() {
-        let line = |arguments: &[&str]| -> Vec<Vec<u8>> {
-            arguments.iter().map(|argument| argument.as_bytes().to_vec()).collect()
+    fn games_of_one_name_are_told_apart_by_their_installation_and_are_kin() {
+        let wine = |path: &str, steam: Option<u64>| {
+            let program = Program::of(b"/usr/bin/wine64", &[b"wine64".into(), path.into()]);
+            AppName::of(&Identity { application: b"Game.exe", program: &program, steam }).folder
         };
-        let arguments = line(&["wine64-preloader", r"C:\Games\Some Game\GAME.EXE", "other.exe"]);
-        for loader in ["/usr/bin/wine", "/usr/bin/wine64", "/x/wine-preloader", "/x/wine64-preloader"] {
-            assert_eq!(AppName::new(None, loader.as_bytes(), &arguments).display, "GAME");
+        let one = wine(r"C:\Games\One\Game.exe", None);
+        let others = [
+            wine(r"C:\Games\Two\Game.exe", None),
+            wine(r"C:\Spiele\One\Game.exe", None),
+            wine(r"C:\Games\One\Game.exe", Some(620)),
+            wine(r"C:\Games\One\Game.exe", Some(400)),
+        ];
+        for (place, other) in others.iter().enumerate() {
+            assert!(*other != one && AppName::are_kin(other, &one), "{other}");
+            assert!(others[..place].iter().all(|before| before != other), "{other}");
         }
-        assert_eq!(AppName::new(None, b"/usr/bin/wine64", &line(&["wine64"])).display, "wine64");
-        assert_eq!(AppName::new(None, b"/usr/bin/game", &arguments).display, "game");
+        assert_eq!(wine("/home/u/.wine/drive_c/Games/One/Game.exe", None), one);
+        let handler = wine(r"C:\Games\One\UnityCrashHandler64.exe", Some(620));
+        assert!(!AppName::are_kin(&handler, &others[2]), "{handler}");
+        assert!(!AppName::are_kin(&name(b"engine", b"/a/game").folder, &name(b"engine2", b"/a/game").folder));
+        assert!(!AppName::are_kin("game", "game"));
+        assert!(AppName::is_old_folder("game-0123456789abcdef") && !AppName::is_old_folder(&one));
+        assert_eq!(AppName::of_folder("game-0123456789abcdef"), None);
     }
 }

@@ -114,8 +114,7 @@ fn is_in_use(folder: &Folder, request: &Request<'_>) -> bool {
 
 /// An application of which no part is left, but reports or empty folders.
 fn without_parts(root: &Folder, name: &str, request: &Request<'_>) -> Option<Pruned> {
-    AppName::of_folder(name)?;
-    let folder = root.sub(name, false).ok()?;
+    let folder = root.sub(name, false).ok().filter(|_| AppName::is_folder(name))?;
     let last_use = last_run(&folder);
     let is_something = last_use > 0 || remove::holds_nothing(&folder);
     let is_in_use = is_in_use(&folder, request);

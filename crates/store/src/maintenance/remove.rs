@@ -55,7 +55,7 @@ fn delete(root: &Folder, folder: &Folder, name: &str) -> bool {
 /// has open. Returns their number.
 pub(crate) fn without_records(root: &Folder) -> u64 {
     let mut names = root.names("").unwrap_or_default();
-    names.retain(|name| AppName::of_folder(name).is_some());
+    names.retain(|name| AppName::is_folder(name));
     let deleted = |name: &&String| {
         let Ok(folder) = root.sub(name, false) else { return false };
         disk::try_lock(&folder).is_ok() && holds_nothing(&folder) && delete(root, &folder, name)

@@ -335,7 +335,7 @@ mod tests {
 
     #[test]
     fn a_section_is_that_of_the_applications_with_its_name() {
-        let folder = "Elden_Ring-0123456789abcdef";
+        let folder = "Elden_Ring-01234567-89abcdef";
         assert!(is_of("Elden Ring", folder) && is_of(folder, folder) && is_of("Elden_Ring", folder));
         assert!(!is_of("Elden", folder) && !is_of("", folder) && !is_of("Elden_Ring-0", folder));
     }

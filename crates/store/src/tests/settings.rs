@@ -136,7 +136,7 @@ fn kinds_of_caches_have_names_and_an_application_replaces_those_of_all() {
     let root = root();
     let disables = |text: &str| {
         fs::write(root.path().join(FILE), text).unwrap();
-        disabled_caches(root.path(), "game-0123456789abcdef")
+        disabled_caches(root.path(), "game-01234567-89abcdef")
     };
     assert_eq!(disables(""), CacheKinds::NONE);
     let all = "disabled-caches = ['compilations', 'conversions', 'driver-managed', 'sessions']\n";
@@ -188,9 +188,9 @@ fn of_several_files_the_first_that_sets_a_value_counts() {
         let all = found.all();
         assert_eq!((all.limit, all.free_space, all.device_age_ms), (Some(1), Some(2), Some(3 * DAY)));
         assert_eq!(all.bases, ["/user", "/root"].map(PathBuf::from));
-        let own = found.of("game-0123456789abcdef");
+        let own = found.of("game-01234567-89abcdef");
         assert_eq!((own.limit, own.background), (Some(22), Some(BackgroundMode::Intrusive)));
-        assert_eq!(found.of("other-0123456789abcdef"), Settings::default());
+        assert_eq!(found.of("other-01234567-89abcdef"), Settings::default());
         let missing = read(&parent.path().join("none")).all();
         assert_eq!(missing.limit, Some(1), "also where there is no stash");
     });

@@ -99,8 +99,9 @@ pub(crate) struct ImportArgs {
     /// Of an archive of Fossilize: the file of a program that has not run with the stash yet; under Wine its .exe
     #[arg(long, value_name = "FILE", conflicts_with = "application")]
     pub(crate) program: Option<PathBuf>,
-    /// The archives that Steam keeps of a game, by its number; without one the games are listed that have some
-    #[arg(long, value_name = "APPID", num_args = 0..=1, conflicts_with = "file")]
+    /// The archives that Steam keeps of a game, by its number; without one the games are listed that have some. With
+    /// FILE and --program: the number of a game that Steam will start
+    #[arg(long, value_name = "APPID", num_args = 0..=1)]
     pub(crate) steam: Option<Option<u32>>,
     /// Import into this folder instead of the user's stash
     #[arg(long, value_name = "DIR")]

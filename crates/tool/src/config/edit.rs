@@ -274,7 +274,7 @@ mod tests {
     use super::*;
 
     const GAME: Application<'static> =
-        Application { name: "Elden Ring", folder: "Elden_Ring-0123456789abcdef" };
+        Application { name: "Elden Ring", folder: "Elden_Ring-01234567-89abcdef" };
 
     fn changed(text: &str, application: Option<&Application<'_>>, changes: &[Change]) -> String {
         let folder = tempfile::tempdir().unwrap();
@@ -312,8 +312,8 @@ mod tests {
     fn an_application_has_one_section() {
         let once = changed("", Some(&GAME), &[set("limit", "none")]);
         assert_eq!(once, "[application.\"Elden Ring\"]\nlimit = \"none\"\n");
-        let of_folder = "[application.Elden_Ring-0123456789abcdef]\nmodules = 3\n";
-        let expected = "[application.Elden_Ring-0123456789abcdef]\nmodules = 3\nlimit = \"none\"\n";
+        let of_folder = "[application.Elden_Ring-01234567-89abcdef]\nmodules = 3\n";
+        let expected = "[application.Elden_Ring-01234567-89abcdef]\nmodules = 3\nlimit = \"none\"\n";
         assert_eq!(changed(of_folder, Some(&GAME), &[set("limit", "none")]), expected);
         let gone = changed(&once, Some(&GAME), &[Change::Unset("limit")]);
         assert_eq!(gone, "");

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use rustix::fs::{Access, access};
+use vkstash_store::format::app_name::AppName;
 use vkstash_store::settings::{self, CacheKinds, Settings};
 use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 
@@ -34,6 +35,7 @@ pub(super) fn examine(dir: Option<&Path>, findings: &mut Vec<Finding>) {
     bases::examine(&settings.bases, findings);
     if root.exists() {
         examine_content(&root, &applications, findings);
+        findings.extend(of_old_names(&applications));
         workers::examine(&applications, findings);
         examine_updates(&root, &applications, findings);
     } else {
@@ -112,6 +114,18 @@ fn examine_content(root: &Path, applications: &[ApplicationInfo], findings: &mut
             "`vkstash verify --repair` writes those files again; is the disk well?",
         ));
     }
+}
+
+/// Folders that are named as before the first release. Nothing was published, so nothing is taken over from them.
+fn of_old_names(applications: &[ApplicationInfo]) -> Option<Finding> {
+    let folders = applications.iter().map(|application| application.folder.as_str());
+    let old: Vec<_> = folders.filter(|folder| AppName::is_old_folder(folder)).collect();
+    let first = old.first()?;
+    let count = counted(old.len() as u64, "folder");
+    Some(Finding::note(
+        format!("no program uses {count} of the stash, named as before version 0.1.0, such as {first}"),
+        format!("`vkstash clear {first}` deletes it; programs are recorded anew under their new names"),
+    ))
 }
 
 /// Whether the drivers that are here have compiled what other versions of them had.

@@ -333,7 +333,7 @@ pub(super) fn of_all(info: &ApplicationInfo) -> Application {
 #[cfg(test)]
 pub(super) fn example(runs: Totals) -> ApplicationInfo {
     ApplicationInfo {
-        folder: "my-game-0123456789abcdef".to_owned(),
+        folder: "my-game-01234567-89abcdef".to_owned(),
         display: "my-game".to_owned(),
         parts: Vec::new(),
         runs,
@@ -394,6 +394,6 @@ mod tests {
         foreign.unusable.insert(foreign.folder.clone(), "not yours".to_owned());
         let stash = shown(Path::new("/r"), vec![foreign], Selection::All, Updates::default());
         assert!(stash.applications.is_empty());
-        assert_eq!(stash.unreadable[0].path, "/r/my-game-0123456789abcdef");
+        assert_eq!(stash.unreadable[0].path, "/r/my-game-01234567-89abcdef");
     }
 }

@@ -159,7 +159,10 @@ struct Linear<'a> {
 
 impl<'a> Linear<'a> {
     fn new(known: &'a Known<'a>, planned: &Planned) -> Linear<'a> {
-        Linear { known, plan: Plan::new(planned.order.keys.clone(), planned.order.of_last_run) }
+        Linear {
+            known,
+            plan: Plan::new(planned.order.keys.clone(), planned.order.of_last_run, &planned.order.runs),
+        }
     }
 }
 
