@@ -147,6 +147,49 @@ fn a_small_job_of_a_large_stash_has_made_what_it_asks_for_and_a_large_one_everyt
     });
 }
 
+/// The jobs that take turns, the pipelines of each, and how many it asks for at first.
+const JOBS: u32 = 4;
+const OF_A_JOB: u32 = 40;
+const AT_FIRST: u32 = 8;
+
+/// Asks for the first pipelines of a job at once, and for the others when workers have made them and those of the last
+/// run.
+fn bursts(input: &Value) -> Value {
+    let work: Work = serde_json::from_value(input.clone()).unwrap();
+    let instance = Instance::new(&InstanceOptions::default()).unwrap();
+    let driver = TestDriver::open();
+    let device = Device::new(&instance, &work.device_options()).unwrap();
+    let first = Work { count: AT_FIRST, ..work.clone() }.run(&device);
+    let mut made = 0;
+    until("workers make the rest of the job", || {
+        let record = driver.take_record();
+        let calls = record["calls"].as_array().unwrap().iter().filter(|call| call["thread"] != 1);
+        made += calls.filter(|call| call["command"] == "vkCreateComputePipelines").count() as u32;
+        made >= 2 * OF_A_JOB - AT_FIRST
+    });
+    let rest = Work { first: work.first + AT_FIRST, count: OF_A_JOB - AT_FIRST, ..work };
+    json!(first.all_made() && rest.run(&device).all_made())
+}
+
+#[test]
+fn jobs_of_one_name_that_take_turns_are_told_apart_by_their_first_requests() {
+    scenario(&[("work", work::step), ("bursts", bursts)], |scenario| {
+        let env = scenario.on(Driver::Test(json!({}))).unwrap();
+        let job = |number: u32| Work { first: number * OF_A_JOB, count: OF_A_JOB, ..Work::default() };
+        for number in (0..JOBS).chain(0..JOBS) {
+            scenario.run_ok::<Done>("work", &env, &job(number));
+        }
+        let env = env.var("VKSTASH_BACKGROUND_WORKERS", "2");
+        for number in 0..JOBS {
+            let ended = scenario.run_ok::<bool>("bursts", &env, &job(number));
+            let counted = ["parked", "served", "compiled"].map(|name| ended.reports.sum(name));
+            assert!(ended.value && counted[2] == 0, "{number}: {:?}", ended.reports.counters());
+            // The last one that workers made may still have been on its way.
+            assert!(counted[0] >= u64::from(OF_A_JOB - AT_FIRST) - 1, "{number}: {counted:?}");
+        }
+    });
+}
+
 /// Makes a device for each of these jobs, one after the other. `waits`: each asks once workers have made all.
 fn devices_in_turn(input: &Value) -> Value {
     let (jobs, waits): (Vec<Work>, bool) = serde_json::from_value(input.clone()).unwrap();

@@ -2,6 +2,9 @@
 //! runs used.
 
 use std::cmp::Reverse;
+use std::collections::HashSet;
+
+use rustc_hash::FxBuildHasher;
 
 use super::gate;
 use crate::state::stored::Stored;
@@ -16,6 +19,8 @@ pub struct Order {
     pub keys: Vec<Key>,
     /// So many of them are that.
     pub of_last_run: usize,
+    /// At these positions behind them begins what each of the earlier runs used last, from the latest run on.
+    pub runs: Vec<usize>,
 }
 
 /// The keys whose uses the stash has. None if the task must end: vkDestroyDevice waits for it, and there may be many
@@ -42,11 +47,19 @@ pub fn in_order(mut noted: Vec<Noted>, own: u64, device: RunDevices) -> Order {
             is_late && (!is_known || noted.devices.has(device))
         }
     };
+    // What this run has used since an earlier one has the place that it had there, unless that says nothing.
+    let is_left_out = |noted: &Noted| (noted.run == own) == is_known;
+    let others = noted.iter().filter(|noted| !is_left_out(noted)).map(|noted| noted.key);
+    let others: HashSet<Key, FxBuildHasher> = others.collect();
+    noted.retain(|noted| !is_left_out(noted) || !others.contains(&noted.key));
     sort::by_key(&mut noted, |noted| {
         (!is_expected(noted), noted.run != own, Reverse(noted.run), noted.sequence, noted.key)
     });
     let of_last_run = noted.partition_point(is_expected);
-    Order { keys: noted.iter().map(|noted| noted.key).collect(), of_last_run }
+    let others = of_last_run..noted.len();
+    let is_start = |at: &usize| *at == of_last_run || noted[*at].run != noted[*at - 1].run;
+    let runs = others.filter(is_start).collect();
+    Order { keys: noted.iter().map(|noted| noted.key).collect(), of_last_run, runs }
 }
 
 #[cfg(test)]
@@ -79,6 +92,15 @@ mod tests {
             [noted(2, 1, 2), noted(1, 0, 1), noted(1, 2, 3), noted(2, 2, 6), noted(1, 4, 5), noted(2, 0, 4)];
         assert_eq!(ordered(&all, 0), (vec![4, 2, 6, 1, 3, 5], 3));
         assert_eq!(ordered(&[], 0), (Vec::new(), 0));
+        assert_eq!(in_order(all.to_vec(), OWN, RunDevices::only(0)).runs, [3]);
+    }
+
+    #[test]
+    fn what_each_earlier_run_used_last_is_kept_apart() {
+        let all = [noted(4, 0, 1), noted(1, 0, 2), noted(3, 0, 3), noted(1, 1, 4), noted(2, 0, 5)];
+        let order = in_order(all.to_vec(), OWN, RunDevices::only(0));
+        assert_eq!((order.of_last_run, order.runs), (1, vec![1, 2, 3]));
+        assert_eq!(order.keys.iter().map(|key| key[0]).collect::<Vec<_>>(), [1, 3, 5, 2, 4]);
     }
 
     #[test]
@@ -87,6 +109,15 @@ mod tests {
         assert_eq!(ordered(&all, 0), (vec![2, 3, 4, 1], 2));
         let only_own = [noted(OWN, 1, 2), noted(OWN, 0, 1)];
         assert_eq!(ordered(&only_own, 1), (vec![1, 2], 2), "a second device in the first run");
+    }
+
+    #[test]
+    fn what_this_run_has_used_already_is_where_an_earlier_run_used_it() {
+        let all = [noted(2, 0, 1), noted(1, 0, 5), noted(1, 1, 6), noted(OWN, 0, 6), noted(OWN, 1, 7)];
+        let order = in_order(all.to_vec(), OWN, RunDevices::only(0));
+        assert_eq!(order.keys.iter().map(|key| key[0]).collect::<Vec<_>>(), [1, 7, 5, 6]);
+        assert_eq!((order.of_last_run, order.runs), (1, vec![1, 2]));
+        assert_eq!(ordered(&all, 3), (vec![6, 7, 1, 5], 3), "made again: what this run used comes first");
     }
 
     #[test]

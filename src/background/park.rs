@@ -180,7 +180,10 @@ impl Parker {
         if order.keys.is_empty() {
             return Some(());
         }
-        device.parked.follow(Plan::new(order.keys, order.of_last_run), is_whole, device.counters());
+        let (keys, last, runs) = (order.keys.len(), order.of_last_run, order.runs.len());
+        tracing::debug!("the plan has {keys} pipelines: {last} of the last run, and those of {runs} others");
+        let plan = Plan::new(order.keys, order.of_last_run, &order.runs);
+        device.parked.follow(plan, is_whole, device.counters());
         self.go_on(device);
         Some(())
     }

@@ -673,7 +673,7 @@ mod tests {
             let plan = parked.plan().unwrap();
             std::iter::from_fn(|| plan.next()).map(|key| key[0]).collect::<Vec<_>>()
         };
-        let plan = |count: u8| Plan::new((0..count).map(|key| [key; 32]).collect(), count.into());
+        let plan = |count: u8| Plan::new((0..count).map(|key| [key; 32]).collect(), count.into(), &[]);
         parked.expect_plan();
         parked.note_request(&[2; 32]);
         parked.follow(plan(4), false, &NOBODY);
@@ -716,7 +716,7 @@ mod tests {
         parked.expect_plan();
         assert_eq!(reasons(&parked, &[1, 77]), [], "it is not known yet");
         let counters = Counters::default();
-        parked.follow(Plan::new((0..10).map(|key| [key; 32]).collect(), 9), true, &counters);
+        parked.follow(Plan::new((0..10).map(|key| [key; 32]).collect(), 9, &[]), true, &counters);
         assert_eq!(counters.values(), [is("asked_first", 1), is("not_planned", 1)].into());
         assert_eq!(
             reasons(&parked, &[1, 2, 9, 78]),
@@ -796,7 +796,7 @@ mod tests {
     #[test]
     fn workers_make_more_once_there_is_half_the_room_and_the_program_goes_on() {
         let (parked, refills) = refilled();
-        parked.follow(Plan::new((0..10).map(|number| [number; 32]).collect(), 10), false, &NOBODY);
+        parked.follow(Plan::new((0..10).map(|number| [number; 32]).collect(), 10, &[]), false, &NOBODY);
         let refills = |key: u8| {
             parked.note_request(&[key; 32]);
             refills.0.load(Ordering::Relaxed)
@@ -817,7 +817,7 @@ mod tests {
     #[test]
     fn a_program_that_asks_for_more_than_its_last_run_has_more_made() {
         let (parked, refills) = refilled();
-        parked.follow(Plan::new((0..100).map(|number| [number; 32]).collect(), 1), false, &NOBODY);
+        parked.follow(Plan::new((0..100).map(|number| [number; 32]).collect(), 1, &[]), false, &NOBODY);
         let plan = parked.plan().unwrap();
         assert_eq!((plan.next(), plan.next()), (Some(&[0; 32]), None));
         assert!(!parked.is_in_use());
@@ -831,11 +831,11 @@ mod tests {
     #[test]
     fn a_plan_of_everything_replaces_one_that_was_made_before() {
         let parked = Parked::default();
-        parked.follow(Plan::new(vec![[1; 32]], 1), false, &NOBODY);
+        parked.follow(Plan::new(vec![[1; 32]], 1, &[]), false, &NOBODY);
         assert!(parked.was_replanned() && !parked.was_replanned());
         assert_eq!(parked.plan().and_then(Plan::next), Some(&[1; 32]));
         assert!(!parked.is_in_use() || parked.plan().is_some_and(Plan::has_more));
-        parked.follow(Plan::new(vec![[2; 32], [1; 32]], 2), true, &NOBODY);
+        parked.follow(Plan::new(vec![[2; 32], [1; 32]], 2, &[]), true, &NOBODY);
         assert!(parked.was_replanned() && parked.is_in_use());
         assert_eq!(parked.plan().and_then(Plan::next), Some(&[2; 32]));
     }

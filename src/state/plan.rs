@@ -1,7 +1,8 @@
 //! What background work makes ahead of the program's requests, in the order in which earlier runs asked for it.
 //!
 //! At first only what the last run asked for: of many pipelines that all runs together have used, a small job asks for
-//! few. Of what only earlier runs asked for, no more is made ahead than the program has asked for so far.
+//! few. Of what only an earlier run asked for, the more is made ahead the more of it the program has asked for: one
+//! request may be chance, and after ten it is that run's job again.
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
 use std::collections::HashMap;
@@ -20,18 +21,43 @@ pub struct Plan {
     states: Vec<AtomicU8>,
     /// The keys before this position are those of the last run. They are returned without a request.
     first: usize,
+    /// The runs of the other keys, in the order of their positions. The first one begins at [`Plan::first`].
+    others: Vec<OtherRun>,
+    /// The place in [`Plan::others`] of the run that the latest request for one of these keys was for.
+    latest: AtomicUsize,
     /// The position that [`Plan::next`] looks at next.
     next: AtomicUsize,
     /// Before that position there are keys that were not returned: the program has gone on to a place behind them, or
     /// they are to be returned again.
     skipped: AtomicBool,
-    /// How many keys of other runs than the last one the program has asked for.
-    beyond: AtomicI64,
-    /// How many of these keys were returned, and not asked for. A request may be counted before the return, so it is
-    /// negative at times.
-    ahead: AtomicI64,
     /// No more keys are returned. Held by the worker that takes a key or gives one back; requests never wait for it.
     is_over: Mutex<bool>,
+    /// The same, for those who do not wait: what a request changes afterwards makes no key due.
+    has_ended: AtomicBool,
+}
+
+/// What an earlier run than the last one has used last.
+struct OtherRun {
+    /// The position of its first key.
+    start: usize,
+    /// How many of its keys the program has asked for.
+    asked: AtomicI64,
+    /// How many of its keys were returned, and not asked for. A request may be counted before the return, so it is
+    /// negative at times.
+    ahead: AtomicI64,
+}
+
+impl OtherRun {
+    fn new(start: usize) -> OtherRun {
+        OtherRun { start, asked: AtomicI64::new(0), ahead: AtomicI64::new(0) }
+    }
+
+    /// How many more of its keys may be returned, if so many times as many may be ahead as are: as many may be ahead as
+    /// the square of what the program has asked for.
+    fn allowed(&self, times: i64) -> i64 {
+        let asked = self.asked.load(Ordering::Relaxed);
+        asked.saturating_mul(asked) - times * self.ahead.load(Ordering::Relaxed)
+    }
 }
 
 /// What [`Plan::note_request`] finds.
@@ -64,7 +90,7 @@ impl PlanState {
 const ASKED: u8 = 1;
 /// [`Plan::next`] has returned the key.
 const RETURNED: u8 = 2;
-/// The key counts in [`Plan::ahead`].
+/// The key counts in [`OtherRun::ahead`].
 const AHEAD: u8 = 4;
 /// The key was given up while memory was scarce, and the program had not asked for it.
 const RELEASED: u8 = 8;
@@ -77,21 +103,25 @@ impl Plan {
     /// The most keys of a plan, which takes about 100 bytes for each. Large games use tens of thousands in a run.
     pub const MOST: usize = if cfg!(target_pointer_width = "32") { 16_384 } else { 65_536 };
 
-    /// A plan of these keys; each is in it once. The first so many are those of the last run.
-    pub fn new(mut keys: Vec<Key>, first: usize) -> Plan {
+    /// A plan of these keys; each is in it once. The first so many are those of the last run. At each of the positions
+    /// `runs`, which ascend, those of another run begin.
+    pub fn new(mut keys: Vec<Key>, first: usize, runs: &[usize]) -> Plan {
         keys.truncate(Plan::MOST);
+        let first = first.min(keys.len());
+        let later = runs.iter().copied().filter(|start| *start > first && *start < keys.len());
         let positions = keys.iter().zip(0..).map(|(key, position)| (*key, position)).collect();
         let states = keys.iter().map(|_| AtomicU8::new(0)).collect();
         Plan {
-            first: first.min(keys.len()),
+            first,
+            others: std::iter::once(first).chain(later).map(OtherRun::new).collect(),
+            latest: AtomicUsize::new(0),
             keys,
             positions,
             states,
             next: AtomicUsize::new(0),
             skipped: AtomicBool::new(false),
-            beyond: AtomicI64::new(0),
-            ahead: AtomicI64::new(0),
             is_over: Mutex::default(),
+            has_ended: AtomicBool::new(false),
         }
     }
 
@@ -102,18 +132,44 @@ impl Plan {
         let is_over = self.is_over.lock();
         loop {
             let position = self.next.load(Ordering::Relaxed);
-            let is_there = position < self.end(1) && !*is_over;
-            let is_left = !is_there && self.skipped.swap(false, Ordering::Relaxed);
-            if *is_over || !(is_there || is_left) {
+            let place = self.place_from(position).filter(|_| !*is_over);
+            if place.is_none() && (*is_over || !self.skipped.swap(false, Ordering::Relaxed)) {
                 return None;
             }
-            let goes_to = if is_there { position + 1 } else { 0 };
+            let goes_to = place.map_or(0, |place| place + 1);
             // A request may go on to another place meanwhile.
             let goes = self.next.compare_exchange(position, goes_to, Ordering::Relaxed, Ordering::Relaxed);
-            if goes.is_ok() && is_there && self.take(position) {
-                return self.keys.get(position);
+            match (goes, place) {
+                (Ok(_), Some(place)) if self.take(place) => return self.keys.get(place),
+                // What was left behind is still to be looked for.
+                (Err(_), None) => self.skipped.store(true, Ordering::Relaxed),
+                _ => {}
             }
         }
+    }
+
+    /// The first position from this one on that may be returned, if that was not done.
+    fn place_from(&self, position: usize) -> Option<usize> {
+        if position < self.first {
+            return Some(position);
+        }
+        let at = self.run_at(position);
+        if position < self.keys.len() && self.others[at].allowed(1) > 0 {
+            return Some(position);
+        }
+        let later = self.others.get(at + 1..).unwrap_or_default();
+        later.iter().find(|run| run.allowed(1) > 0).map(|run| run.start)
+    }
+
+    /// The place in [`Plan::others`] of the run that the key at this position belongs to, which is none of the last
+    /// run's.
+    fn run_at(&self, position: usize) -> usize {
+        self.others.partition_point(|run| run.start <= position).saturating_sub(1)
+    }
+
+    /// The position behind the last key of this run.
+    fn end_of(&self, run: usize) -> usize {
+        self.others.get(run + 1).map_or(self.keys.len(), |next| next.start)
     }
 
     /// Takes a key that is wanted and was not returned.
@@ -123,33 +179,32 @@ impl Plan {
         let take = |state: u8| (state & (ASKED | RETURNED) == 0).then_some(state | returned);
         let taken = self.states[position].fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok();
         if taken && is_of_others {
-            self.ahead.fetch_add(1, Ordering::Relaxed);
+            self.others[self.run_at(position)].ahead.fetch_add(1, Ordering::Relaxed);
         }
         taken
     }
 
-    /// The position behind what may be returned, if the program has to have asked for so many times as much of what the
-    /// last run did not ask for as is made ahead of it.
-    fn end(&self, times: i64) -> usize {
-        let ahead = times * self.ahead.load(Ordering::Relaxed);
-        if ahead < self.beyond.load(Ordering::Relaxed) { self.keys.len() } else { self.first }
-    }
-
     /// Whether [`Plan::next`] may return another key now.
     pub fn has_more(&self) -> bool {
-        self.next.load(Ordering::Relaxed) < self.end(1) || self.skipped.load(Ordering::Relaxed)
+        let is_left = || self.place_from(self.next.load(Ordering::Relaxed)).is_some();
+        !self.has_ended.load(Ordering::Relaxed) && (self.skipped.load(Ordering::Relaxed) || is_left())
     }
 
-    /// Whether so much may be returned that it is worth waking a worker.
+    /// Whether so much may be returned that it is worth waking a worker: for a request, which looks at no other run
+    /// than its own.
     pub fn is_due(&self) -> bool {
         let next = self.next.load(Ordering::Relaxed);
-        next < self.end(2) || next < self.first || self.skipped.load(Ordering::Relaxed)
+        let latest = self.latest.load(Ordering::Relaxed);
+        let run = &self.others[latest];
+        let is_left = || (run.start..self.end_of(latest)).contains(&next) && run.allowed(2) > 0;
+        !self.has_ended.load(Ordering::Relaxed)
+            && (next < self.first || self.skipped.load(Ordering::Relaxed) || is_left())
     }
 
     /// How many keys [`Plan::next`] may return now, about.
     pub fn available(&self) -> usize {
         let of_last_run = self.first.saturating_sub(self.next.load(Ordering::Relaxed));
-        let of_others = self.beyond.load(Ordering::Relaxed) - self.ahead.load(Ordering::Relaxed);
+        let of_others = self.others[self.latest.load(Ordering::Relaxed)].allowed(1);
         of_last_run.saturating_add(usize::try_from(of_others).unwrap_or_default())
     }
 
@@ -199,7 +254,7 @@ impl Plan {
 
     fn be_no_more_ahead(&self, position: usize) {
         if self.states[position].fetch_and(!AHEAD, Ordering::Relaxed) & AHEAD != 0 {
-            self.ahead.fetch_sub(1, Ordering::Relaxed);
+            self.others[self.run_at(position)].ahead.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
@@ -213,6 +268,7 @@ impl Plan {
     pub fn stop(&self) {
         let mut is_over = self.is_over.lock();
         *is_over = true;
+        self.has_ended.store(true, Ordering::Relaxed);
         self.skipped.store(false, Ordering::Relaxed);
         self.next.store(self.keys.len(), Ordering::Relaxed);
     }
@@ -241,10 +297,11 @@ impl Plan {
         }
         self.be_no_more_ahead(position);
         let is_of_others = position >= self.first;
-        if is_of_others {
-            self.beyond.fetch_add(1, Ordering::Relaxed);
-        }
-        if self.next.fetch_max(position + 1, Ordering::Relaxed) < position {
+        let left = match is_of_others {
+            true => self.go_on_in_other(position),
+            false => self.next.fetch_max(position + 1, Ordering::Relaxed),
+        };
+        if left < position {
             self.skipped.store(true, Ordering::Relaxed);
         }
         match before {
@@ -254,6 +311,19 @@ impl Plan {
             _ if is_of_others && before & RETURNED == 0 => PlanState::OfOthers,
             _ => PlanState::NotMade,
         }
+    }
+}
+
+impl Plan {
+    /// The program asks for the key at this position, which is none of the last run's: the work goes on behind it,
+    /// unless it is there already. Returns the position where the work was.
+    fn go_on_in_other(&self, position: usize) -> usize {
+        let run = self.run_at(position);
+        self.others[run].asked.fetch_add(1, Ordering::Relaxed);
+        self.latest.store(run, Ordering::Relaxed);
+        let is_there = position + 1..=self.end_of(run);
+        let go_on = |next| (!is_there.contains(&next)).then_some(position + 1);
+        self.next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, go_on).unwrap_or_else(|next| next)
     }
 }
 
@@ -267,7 +337,7 @@ mod tests {
 
     /// The last run asked for all of it.
     fn plan() -> Plan {
-        Plan::new(keys(10), 10)
+        Plan::new(keys(10), 10, &[])
     }
 
     fn rest(plan: &Plan) -> Vec<u8> {
@@ -298,11 +368,11 @@ mod tests {
     #[test]
     fn what_could_not_be_made_yet_comes_again() {
         for first in [10, 0] {
-            let plan = Plan::new(keys(10), first);
+            let plan = Plan::new(keys(10), first, &[]);
             plan.note_request(&[9; 32]);
             let taken = plan.next().copied().unwrap();
             plan.give_back(&taken);
-            assert!(plan.has_more() && plan.ahead.load(Ordering::Relaxed) == 0);
+            assert!(plan.has_more() && plan.others[0].ahead.load(Ordering::Relaxed) == 0);
             let mut all = Vec::new();
             while let Some(key) = plan.next() {
                 all.push(key[0]);
@@ -334,7 +404,7 @@ mod tests {
 
     #[test]
     fn a_small_job_has_as_much_made_as_the_last_run_asked_for() {
-        let plan = Plan::new(keys(200), 2);
+        let plan = Plan::new(keys(200), 2, &[]);
         assert!(plan.has_more() && plan.is_due() && plan.available() == 2);
         assert_eq!(rest(&plan), [0, 1]);
         assert!(!plan.has_more() && plan.available() == 0);
@@ -348,12 +418,12 @@ mod tests {
         assert!(plan.is_due() && plan.available() == 1);
         assert_eq!(rest(&plan), [101]);
         plan.note_request(&[150; 32]);
-        assert_eq!(rest(&plan), [151], "as many as it has asked for, less those that were made in vain");
+        assert_eq!(rest(&plan), [151, 152, 153], "2 x 2, less one that was made in vain");
     }
 
     #[test]
     fn a_program_that_asks_for_everything_is_not_waited_for() {
-        let plan = Plan::new(keys(250), 2);
+        let plan = Plan::new(keys(250), 2, &[]);
         let mut ready = rest(&plan);
         let (mut late, mut woken) = (Vec::new(), 0);
         for key in 0..250 {
@@ -373,18 +443,39 @@ mod tests {
 
     #[test]
     fn what_the_last_run_asked_for_is_made_whatever_else_the_program_asks_for() {
-        let plan = Plan::new(keys(100), 5);
+        let plan = Plan::new(keys(100), 5, &[]);
         plan.note_request(&[50; 32]);
         assert_eq!(rest(&plan), [51, 0, 1, 2, 3, 4], "first what follows the latest request");
         plan.note_request(&[0; 32]);
         assert_eq!(rest(&plan), []);
         plan.note_request(&[60; 32]);
-        assert_eq!(rest(&plan), [61]);
+        assert_eq!(rest(&plan), [61, 62, 63]);
+    }
+
+    #[test]
+    fn few_requests_tell_which_job_it_is_of_those_that_earlier_runs_did() {
+        // The last run asked for 0 to 9; others for 10 to 99, 100 to 109, and 110 to 199.
+        let plan = Plan::new(keys(200), 10, &[10, 100, 110]);
+        assert_eq!(rest(&plan), (0..10).collect::<Vec<_>>());
+        plan.note_request(&[10; 32]);
+        plan.note_request(&[110; 32]);
+        assert!(plan.is_due());
+        assert_eq!(rest(&plan), [111, 11], "one each: nobody knows yet");
+        for key in 111..=119 {
+            plan.note_request(&[key; 32]);
+        }
+        assert!(plan.is_due() && plan.available() == 100);
+        assert_eq!(rest(&plan), (120..200).collect::<Vec<_>>(), "all of its job, and nothing of the others");
+        plan.note_request(&[105; 32]);
+        assert_eq!(rest(&plan), [106], "of a run that the work has gone past");
+        plan.note_request(&[11; 32]);
+        assert_eq!(rest(&plan), [12, 13, 14, 15]);
+        assert!(!plan.has_more() && !plan.is_due());
     }
 
     #[test]
     fn what_cannot_be_made_does_not_count() {
-        let plan = Plan::new(keys(100), 1);
+        let plan = Plan::new(keys(100), 1, &[]);
         plan.note_request(&[50; 32]);
         assert_eq!(plan.next(), Some(&[51; 32]));
         assert_eq!(plan.note_request(&[50; 32]), PlanState::Repeated);
@@ -393,7 +484,7 @@ mod tests {
         assert_eq!(rest(&plan), [52, 0]);
         assert_eq!(plan.note_request(&[51; 32]), PlanState::PassedOver);
         assert_eq!(plan.note_request(&[60; 32]), PlanState::OfOthers);
-        assert_eq!(rest(&plan), [61, 62], "two were asked for, and one of those that are made was not");
+        assert_eq!(rest(&plan).len(), 8, "three were asked for, and one of those that are made was not");
         plan.pass_over_for_ever(&[61; 32]);
         assert_eq!(plan.note_request(&[61; 32]), PlanState::Never);
     }
@@ -401,7 +492,7 @@ mod tests {
     #[test]
     fn a_plan_that_is_stopped_gives_nothing() {
         for first in [10, 2] {
-            let plan = Plan::new(keys(10), first);
+            let plan = Plan::new(keys(10), first, &[]);
             let taken = plan.next().copied().unwrap();
             plan.note_request(&[4; 32]);
             plan.stop();
@@ -435,7 +526,7 @@ mod tests {
         let interleaved: Vec<Key> =
             (0..keys.len()).map(|at| keys[at % THREADS * 15 + at / THREADS]).collect();
         for first in [keys.len(), 30, 0] {
-            let plan = Plan::new(interleaved.clone(), first);
+            let plan = Plan::new(interleaved.clone(), first, &[]);
             let mut returned: Vec<Key> = Vec::new();
             for key in &keys {
                 // The worker is a little faster.

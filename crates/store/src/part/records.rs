@@ -386,6 +386,18 @@ impl Part {
         })
     }
 
+    /// Gives the payload of every record of that kind and key in the segments' tables, in no order: those that a newer
+    /// one has replaced are there, too, until their segments are merged.
+    pub(crate) fn for_each_in_tables(&self, kind: Kind, key: &Key, each: &mut dyn FnMut(&[u8])) {
+        let mut payload = Vec::new();
+        self.find(kind, key, |segment, row| {
+            if matches!(segment.read_row(row, key, &mut payload), Read::Good) {
+                each(&payload);
+            }
+            false
+        });
+    }
+
     /// A recent record is damaged.
     fn forget(&self, id: RecordId, location: &Location) {
         if self.recent.damaged(id, location) {

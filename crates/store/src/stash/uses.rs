@@ -88,9 +88,9 @@ struct Uses {
     count: u32,
     /// Those since the order was forgotten.
     written: HashMap<Key, UseRecord, Keyed>,
-    /// What several devices of the run before had used: this run's uses take the place of that one's on the disk, and
-    /// its later devices may ask for the same.
-    shared_before: HashMap<Key, Noted, Keyed>,
+    /// What several devices of the run before had used: this run's uses take the place of that one's on the disk, where
+    /// segments are merged while the stash is at rest, and its later devices may ask for the same.
+    shared_before: HashMap<Key, UseRecord, Keyed>,
 }
 
 impl Run {
@@ -134,34 +134,48 @@ impl Run {
         }
     }
 
+    /// Adds the uses that this run's have replaced, as far as they are known, and keeps what later devices may need.
+    fn add_replaced(
+        &self,
+        portable: &Part,
+        noted: &mut Vec<(Key, UseRecord)>,
+        interrupted: &dyn Fn() -> bool,
+    ) {
+        // The disk is read without the lock.
+        let (run, kept) = {
+            let uses = self.uses.lock();
+            (uses.run, uses.shared_before.clone())
+        };
+        let is_own = |(key, used): &&(Key, UseRecord)| used.run == run && *key != FORGOTTEN;
+        let own: Vec<Key> = noted.iter().filter(is_own).map(|(key, _)| *key).collect();
+        for key in own {
+            if interrupted() {
+                return;
+            }
+            let replaced = kept.get(&key).copied().or_else(|| before(portable, &key, run));
+            noted.extend(replaced.map(|used| (key, used)));
+        }
+        let last = noted.iter().map(|(_, used)| used.run).filter(|other| *other != run).max();
+        let is_shared = |(_, used): &&(Key, UseRecord)| Some(used.run) == last && used.devices.are_several();
+        self.uses.lock().shared_before.extend(noted.iter().filter(is_shared).copied());
+    }
+
     /// The record of this use is on its way to the disk.
     pub(crate) fn set_written(&self, key: &Key, record: UseRecord) {
         if *key != FORGOTTEN {
             self.uses.lock().written.insert(*key, record);
         }
     }
-
-    /// Keeps what several devices of the run before this one had used, and puts it where this run's uses have taken its
-    /// place.
-    fn restore(&self, noted: &mut [Noted]) {
-        let uses = &mut *self.uses.lock();
-        let last = noted.iter().map(|noted| noted.run).filter(|run| *run != uses.run).max();
-        for noted in noted {
-            if Some(noted.run) == last && noted.devices.are_several() {
-                uses.shared_before.insert(noted.key, *noted);
-            } else if noted.run == uses.run {
-                *noted = uses.shared_before.get(&noted.key).copied().unwrap_or(*noted);
-            }
-        }
-    }
 }
 
-/// The uses in a portable part since the order was forgotten, in no order. None: interrupted.
+/// The uses in a portable part since the order was forgotten, in no order. A key that this run has used is there twice
+/// if an earlier run's use of it, which this one's has replaced, is still on the disk. None: interrupted.
 pub(crate) fn of(portable: &Part, run: &Run, interrupted: &dyn Fn() -> bool) -> Option<Vec<Noted>> {
     let mut uses = Vec::new();
     portable.for_each_in_segments(Kind::Use, interrupted, &mut |key, payload| {
         uses.extend(UseRecord::decode(payload).map(|used| (*key, used)));
     });
+    run.add_replaced(portable, &mut uses, interrupted);
     if interrupted() {
         return None;
     }
@@ -177,7 +191,22 @@ pub(crate) fn of(portable: &Part, run: &Run, interrupted: &dyn Fn() -> bool) -> 
         devices: used.devices,
         key: *key,
     };
-    let mut noted: Vec<Noted> = uses.iter().filter(counts).map(noted).collect();
-    run.restore(&mut noted);
-    Some(noted)
+    Some(uses.iter().filter(counts).map(noted).collect())
+}
+
+/// The use of this key in the last run before this one that has used it.
+fn before(portable: &Part, key: &Key, own: u64) -> Option<UseRecord> {
+    let mut last: Option<UseRecord> = None;
+    portable.for_each_in_tables(Kind::Use, key, &mut |payload| {
+        let Some(used) = UseRecord::decode(payload).filter(|used| used.run != own) else { return };
+        last = match last {
+            Some(known) if known.run > used.run => Some(known),
+            // A run writes it anew for each further device.
+            Some(known) if known.run == used.run => {
+                Some(UseRecord { devices: known.devices.and(used.devices), ..known })
+            }
+            _ => Some(used),
+        };
+    });
+    last
 }
