@@ -1,6 +1,7 @@
 //! Loading and unloading: manifests, several instances, devices and threads, and leaks.
 
 use std::fs;
+use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,8 +9,10 @@ use serde_json::{Value, json};
 
 use vkstash_layer_tests::child::{Scenario, scenario};
 use vkstash_layer_tests::env::{Driver, Env, Layer};
-use vkstash_layer_tests::suite::{assert_all_served, on, run};
+use vkstash_layer_tests::suite::{assert_all_served, files, on, run};
+use vkstash_layer_tests::updates::tool;
 use vkstash_layer_tests::vulkan::{Device, DeviceOptions, Instance, InstanceOptions};
+use vkstash_layer_tests::waiting::until;
 use vkstash_layer_tests::work::{self, Caches, Done, Shader, Work};
 
 fn on_both(step: fn(&Value) -> Value, test: impl Fn(&Scenario, &Env)) {
@@ -277,5 +280,40 @@ fn under_several_names_the_layer_is_used_once_and_says_so() {
                 );
             }
         }
+    });
+}
+
+/// What a launcher leaves running until this file is there, and then starts a program with these arguments.
+const LEFT: &str = "until [ -e \"$GATE\" ]; do sleep 0.01; done; \"$0\" \"$@\"; echo $? >\"$GATE.status\"";
+
+/// `vkstash run` has ended with a launcher when the launcher's game begins.
+#[test]
+fn a_game_that_begins_after_its_launchers_end_is_recorded() {
+    on(Driver::Radv, |scenario, env| {
+        let (gate, log) = (scenario.folder().join("gate"), scenario.folder().join("log"));
+        let temporary = scenario.folder().join("tmp");
+        fs::create_dir(&temporary).unwrap();
+        let mut launcher = tool(&env.clone().without_layer(), &["run", "--", "sh", "-c"]);
+        launcher.arg(format!("GATE='{}' setsid sh -c '{LEFT}' \"$@\" >/dev/null 2>&1 &", gate.display()));
+        launcher.arg("launcher").arg(std::env::current_exe().unwrap());
+        launcher.env("TMPDIR", &temporary).env("VKSTASH_LOG_FILE", &log);
+        let ended = scenario.as_step(&mut launcher, "work", &Work::default()).output().unwrap();
+        assert!(ended.status.success(), "{ended:?}");
+        assert!(files(&env.stash_folder(), ".vkr").is_empty(), "nothing has run yet");
+
+        fs::write(&gate, "").unwrap();
+        let status = scenario.folder().join("gate.status");
+        until("the game ends", || fs::read_to_string(&status).is_ok_and(|text| text.ends_with('\n')));
+        assert_eq!(fs::read_to_string(&status).unwrap(), "0\n");
+        assert_eq!(fs::read_to_string(&log).unwrap_or_default(), "", "the layer has nothing to say of it");
+        assert_eq!(files(&env.stash_folder(), ".vkr").len(), 1, "its report is in the stash");
+        let stats = tool(env, &["stats"]).output().unwrap();
+        assert!(String::from_utf8_lossy(&stats.stdout).contains("vkstash-tests"), "{stats:?}");
+        // The folder of the run's reports is gone, and stays so.
+        let left = Command::new("find").arg(&temporary).args(["-name", "vkstash-*"]).output().unwrap();
+        let left = String::from_utf8(left.stdout).unwrap();
+        let names: Vec<_> = left.lines().map(|path| path.rsplit('/').next().unwrap()).collect();
+        assert!(matches!(names[..], [_, name] if name.starts_with("vkstash-loader-")), "{left}");
+        assert_all_served(&run(scenario, env, &Work::default()), 3);
     });
 }

@@ -1,13 +1,14 @@
 //! The environment of a process that the loader gives the layer to.
 
 use std::env;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::process::Command;
 
-use crate::folder::Folder;
 use crate::library::Library;
+use crate::loader_folder::LoaderFolder;
 use crate::manifest::{self, Kind, ManifestError};
 
 /// The loader's value for an unset XDG_DATA_DIRS. Once the variable is set, it must name these folders, or the loader
@@ -23,18 +24,15 @@ pub(crate) enum FolderError {
     Folder(#[from] io::Error),
 }
 
-/// A new folder with the manifests of these libraries.
-pub(crate) fn folder_for(libraries: &[Library]) -> Result<Folder, FolderError> {
-    let folder = Folder::create()?;
-    for library in libraries {
-        let text = manifest::text(Kind::Implicit, library)?;
-        manifest::write_for_run(&folder.manifest_folder(), &manifest::file_name(library), &text)?;
-    }
-    Ok(folder)
+/// The folder with the manifests of these libraries.
+pub(crate) fn folder_for(libraries: &[Library]) -> Result<LoaderFolder, FolderError> {
+    let manifest = |library| Ok((manifest::file_name(library), manifest::text(Kind::Implicit, library)?));
+    let manifests = libraries.iter().map(manifest).collect::<Result<Vec<_>, ManifestError>>()?;
+    LoaderFolder::with(&manifests)
 }
 
 /// Lets the loader of `command` find and enable the layer of this folder.
-pub(crate) fn enable(command: &mut Command, folder: &Folder) {
+pub(crate) fn enable(command: &mut Command, folder: &LoaderFolder) {
     command.env("VKSTASH", "1");
     command.env("XDG_DATA_DIRS", prepended(folder.path(), env::var_os("XDG_DATA_DIRS"), DEFAULT_DATA_DIRS));
     // Loaders from 1.3.296 on prefer an installed layer to one in XDG_DATA_DIRS; this variable comes before both. A
@@ -55,7 +53,7 @@ pub(crate) fn disable_driver_caches(command: &mut Command) {
 
 /// [`enable`], and no other layer as far as the loader can be told: a capture tool or an overlay has no business in a
 /// process that nobody looks at, and may hang in it.
-pub(crate) fn enable_alone(command: &mut Command, folder: &Folder) {
+pub(crate) fn enable_alone(command: &mut Command, folder: &LoaderFolder) {
     enable(command, folder);
     command.env_remove("VKSTASH_DISABLE");
     command.env_remove("VK_INSTANCE_LAYERS");
@@ -76,13 +74,14 @@ pub(crate) fn load_driver_alone(command: &mut Command, manifest: &Path) {
     }
 }
 
-/// A search path that begins with `folder`.
+/// A search path that begins with `folder`. Where it is in the path already, a run is within a run: once is enough.
 fn prepended(folder: &Path, before: Option<OsString>, default: &str) -> OsString {
     let rest = before.filter(|value| !value.is_empty()).unwrap_or_else(|| default.into());
     let mut paths = folder.as_os_str().to_owned();
-    if !rest.is_empty() {
+    let known = rest.as_bytes().split(|&byte| byte == b':').map(OsStr::from_bytes);
+    for path in known.filter(|path| !rest.is_empty() && *path != folder.as_os_str()) {
         paths.push(":");
-        paths.push(rest);
+        paths.push(path);
     }
     paths
 }
@@ -90,7 +89,6 @@ fn prepended(folder: &Path, before: Option<OsString>, default: &str) -> OsString
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::ffi::OsStr;
 
     use vkstash_model::driver_options;
 
@@ -105,12 +103,20 @@ mod tests {
         assert_eq!(prepended(Path::new("/t"), None, ""), "/t");
     }
 
+    #[test]
+    fn a_run_within_a_run_has_its_folder_in_the_path_once() {
+        let of = |before: &str| prepended(Path::new("/t"), Some(before.into()), DEFAULT_DATA_DIRS);
+        assert_eq!(of("/t:/usr/share"), "/t:/usr/share");
+        assert_eq!(of("/u:/t::/usr/share"), "/t:/u::/usr/share");
+        assert_eq!(of("/t"), "/t");
+    }
+
     /// What a driver compiles for a worker of `vkstash prewarm` or under `vkstash run` a program can be served that was
     /// started in another way.
     #[test]
     fn no_variable_of_the_tools_decides_what_drivers_compile() {
         let mut command = Command::new("true");
-        enable_alone(&mut command, &Folder::create().unwrap());
+        enable_alone(&mut command, &folder_for(&[]).unwrap());
         disable_driver_caches(&mut command);
         load_driver_alone(&mut command, Path::new("/driver.json"));
         driver_caches::limits::raise(&mut command);

@@ -1,4 +1,4 @@
-//! The private folder of one run: the loader's manifest, and the layer's reports.
+//! The private folder of one run: the layer's reports. And the folder of this user's that such folders are in.
 
 use std::env;
 use std::fs::{self, DirBuilder};
@@ -8,14 +8,12 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::fs::{FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use tempfile::TempDir;
 
 use vkstash_store::reports::model::RunReport;
 use vkstash_store::reports::runs;
-
-use crate::manifest::Kind;
 
 /// Prefix of the names of such folders.
 const PREFIX: &str = "vkstash-run-";
@@ -33,7 +31,8 @@ impl Folder {
     /// Makes a new folder, for this user only, and removes the folders of killed runs.
     pub(crate) fn create() -> io::Result<Folder> {
         let parent = parent()?;
-        remove_stale(&parent);
+        // Folders that killed runs have left: no process holds their locks.
+        remove_unlocked(&parent, PREFIX, |_| true);
         for _ in 0..ATTEMPTS {
             let private = fs::Permissions::from_mode(0o700);
             let folder = tempfile::Builder::new().prefix(PREFIX).permissions(private).tempdir_in(&parent)?;
@@ -46,17 +45,13 @@ impl Folder {
         Err(io::ErrorKind::AlreadyExists.into())
     }
 
-    /// The folder for XDG_DATA_DIRS.
+    /// The folder, for what else is this run's alone.
     pub(crate) fn path(&self) -> &Path {
         self.folder.path()
     }
 
-    /// The folder below it that the loader searches.
-    pub(crate) fn manifest_folder(&self) -> PathBuf {
-        self.path().join("vulkan").join(Kind::Implicit.folder())
-    }
-
-    /// The folder for VKSTASH_REPORT.
+    /// The folder for VKSTASH_REPORT. Below the one that a process that outlives this run finds gone: the layer then
+    /// makes neither again.
     pub(crate) fn report_folder(&self) -> PathBuf {
         self.path().join("reports")
     }
@@ -73,7 +68,8 @@ impl Folder {
 
     /// Copies the reports to `target`. A failure loses reports; the run goes on.
     pub(crate) fn copy_reports(&self, target: &Path) {
-        let _ = fs::create_dir_all(target);
+        // As the layer does: what is above it may have been the folder of a run that has ended.
+        let _ = DirBuilder::new().mode(0o700).create(target);
         if self.had_instance() {
             runs::note_instance(target);
         }
@@ -93,7 +89,8 @@ fn locked(path: &Path) -> io::Result<Option<OwnedFd>> {
     }
 }
 
-fn opened(path: &Path) -> Result<OwnedFd, Errno> {
+/// Opens a folder, and no link to one.
+pub(crate) fn opened(path: &Path) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     rustix::fs::open(path, flags, Mode::empty())
 }
@@ -103,32 +100,37 @@ fn is_locked_by_us(fd: &OwnedFd) -> bool {
     !matches!(rustix::fs::flock(fd, FlockOperation::NonBlockingLockExclusive), Err(Errno::WOULDBLOCK))
 }
 
-fn is_at(fd: &OwnedFd, path: &Path) -> bool {
+/// Whether this folder is still the one at its path.
+pub(crate) fn is_at(fd: &OwnedFd, path: &Path) -> bool {
     let (Ok(here), Ok(there)) = (rustix::fs::fstat(fd), rustix::fs::lstat(path)) else { return false };
     (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino)
 }
 
-/// Removes the folders that killed runs of this user have left: no process holds their locks.
-fn remove_stale(parent: &Path) {
+/// Removes the folders of this user below `parent` that have a name with this prefix, and whose locks no process holds,
+/// as far as `is_over` says so of them.
+pub(crate) fn remove_unlocked(parent: &Path, prefix: &str, is_over: impl Fn(&Stat) -> bool) {
     let own = rustix::process::geteuid().as_raw();
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
-        if !entry.file_name().as_bytes().starts_with(PREFIX.as_bytes()) {
+        if !entry.file_name().as_bytes().starts_with(prefix.as_bytes()) {
             continue;
         }
         let Ok(fd) = opened(&entry.path()) else { continue };
-        let is_ours = rustix::fs::fstat(&fd).is_ok_and(|stat| stat.st_uid == own);
-        if is_ours && rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive).is_ok() {
+        if rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive).is_err() {
+            continue;
+        }
+        // Looked at with the lock: until then another process may have begun to use it.
+        if rustix::fs::fstat(&fd).is_ok_and(|stat| stat.st_uid == own && is_over(&stat)) {
             let _ = fs::remove_dir_all(entry.path());
         }
     }
 }
 
-/// A folder that is this user's alone and is never removed. A process that outlives its run goes on naming the run's
-/// folder, as one where the loader looks for layers: nobody else must be able to make it again.
+/// A folder that is this user's alone and is never removed. A process that outlives its run goes on naming a folder in
+/// it as one where the loader looks for layers: nobody else must be able to make that again.
 ///
 /// It is in the temporary folder, which Steam's containers share with the host; they do not share XDG_RUNTIME_DIR.
 /// That is taken where somebody else has made a folder of this name.
-fn parent() -> io::Result<PathBuf> {
+pub(crate) fn parent() -> io::Result<PathBuf> {
     let name = format!("vkstash-{}", rustix::process::geteuid().as_raw());
     let runtime = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     let runtime = runtime.filter(|path| path.is_absolute() && is_for_search_paths(path));

@@ -55,6 +55,7 @@ mod keep;
 mod library;
 mod list;
 mod live_pages;
+mod loader_folder;
 mod loader_paths;
 mod machine;
 mod manifest;

@@ -8,6 +8,8 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use tempfile::NamedTempFile;
+
 use crate::library::Library;
 use crate::regular;
 
@@ -113,16 +115,27 @@ pub(crate) fn install(folder: &Path, name: &str, text: &str) -> Result<PathBuf, 
     Ok(path)
 }
 
-/// Writes `text` as `folder/name` where `folder` ends with this process and no other process knows it yet. So the file
-/// need not survive a crash of the machine, and is not synced: on a disk that takes ten times as long as all else.
-pub(crate) fn write_for_run(folder: &Path, name: &str, text: &str) -> Result<(), ManifestError> {
+/// Makes sure that `folder`, which exists, has `text` as `name`: what is there and equal stays. Returns whether it was
+/// missing. Readers see a whole file. It need not survive a crash of the machine, and is not synced: on a disk that
+/// takes ten times as long as all else, and what a crash has left of it is not equal.
+pub(crate) fn ensure(folder: &Path, name: &str, text: &str) -> Result<bool, ManifestError> {
     let path = folder.join(name);
-    let written = fs::create_dir_all(folder).and_then(|()| fs::write(&path, text));
-    written.map_err(|error| ManifestError::Write { path, error })
+    if regular::read(&path, MOST_BYTES).is_ok_and(|bytes| bytes == text.as_bytes()) {
+        return Ok(false);
+    }
+    let written = unsynced(folder, text).and_then(|file| Ok(file.persist(&path)?));
+    written.map(|_| true).map_err(|error| ManifestError::Write { path, error })
 }
 
 fn replace(path: &Path, folder: &Path, text: &str) -> io::Result<()> {
     fs::create_dir_all(folder)?;
+    let file = unsynced(folder, text)?;
+    file.as_file().sync_all()?;
+    file.persist(path)?;
+    Ok(())
+}
+
+fn unsynced(folder: &Path, text: &str) -> io::Result<NamedTempFile> {
     // The loader reads only names that end in .json, so it does not see the temporary file.
     let readable = fs::Permissions::from_mode(0o644);
     let mut file = tempfile::Builder::new()
@@ -131,9 +144,7 @@ fn replace(path: &Path, folder: &Path, text: &str) -> io::Result<()> {
         .permissions(readable)
         .tempfile_in(folder)?;
     file.write_all(text.as_bytes())?;
-    file.as_file().sync_all()?;
-    file.persist(path)?;
-    Ok(())
+    Ok(file)
 }
 
 /// The paths in `folder` that this tool may have written, for any architecture.

@@ -33,6 +33,7 @@ use crate::choice::{ChoiceError, choose};
 use crate::cli::PrewarmArgs;
 use crate::drivers;
 use crate::environment::{self, FolderError};
+use crate::folder::Folder;
 use crate::library::{self, LibraryError};
 use crate::machine;
 use crate::output::{self, Printer, eprint_line};
@@ -205,13 +206,15 @@ fn launch(args: &PrewarmArgs, root: &Path, stop: Stop) -> Result<Launch, Prewarm
         None => library::find()?.into_iter().next().ok_or(LibraryError::NotFound)?,
     };
     let driver = args.driver.as_deref().map(driver::manifest).transpose()?;
-    let folder = environment::folder_for(std::slice::from_ref(&library))?;
+    let manifests = environment::folder_for(std::slice::from_ref(&library))?;
+    let folder = Folder::create().map_err(FolderError::from)?;
     let executable = start::executable().map_err(PrewarmError::Start)?;
     let named = args.named.as_deref().and_then(|name| named::copy(&executable, folder.path(), name));
     let private = args.mesa_foz.as_ref().map(|_| Private::new(&folder)).transpose()?;
     Ok(Launch {
         executable: named.unwrap_or(executable),
-        folder,
+        manifests,
+        _folder: folder,
         library: library.path,
         root: root.to_owned(),
         private,

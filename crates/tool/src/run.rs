@@ -24,6 +24,7 @@ use crate::drivers;
 use crate::environment::{self, FolderError};
 use crate::folder::Folder;
 use crate::library::{self, Library, LibraryError};
+use crate::loader_folder::LoaderFolder;
 use crate::output::eprint_line;
 use crate::root;
 use crate::signals::{self, BlockedSignals};
@@ -117,14 +118,15 @@ fn run(args: RunArgs) -> Result<ExitStatus, RunError> {
     if let Some(bases) = bases(&chosen)? {
         command.env(BASE, bases);
     }
-    let folder = match libraries(args.library.as_deref())? {
+    let prepared = match libraries(args.library.as_deref())? {
         Ok(libraries) => prepare(&mut command, &libraries, &args)?,
         Err(error) => Err(Unprepared::Library(error)),
     };
-    let folder =
-        folder.map_err(|error| eprint_line(&format_args!("{error}; running without the stash"))).ok();
+    let prepared =
+        prepared.map_err(|error| eprint_line(&format_args!("{error}; running without the stash"))).ok();
+    let folder = prepared.as_ref().map(|prepared| &prepared.folder);
 
-    let translators = folder.as_ref().and_then(|_| place_translator_caches(&mut command, &args));
+    let translators = folder.and_then(|_| place_translator_caches(&mut command, &args));
     if folder.is_some() && !args.quiet {
         let line = root::root(args.dir.as_deref()).and_then(|root| drivers::line_before_run(&root));
         line.iter().for_each(|line| eprint_line(line));
@@ -135,7 +137,7 @@ fn run(args: RunArgs) -> Result<ExitStatus, RunError> {
         Failure::Wait(error) => RunError::Wait(error),
     })?;
     if let Some(remote) = remote.filter(|_| args.push) {
-        publish(&remote, folder.as_ref(), &args);
+        publish(&remote, folder, &args);
     }
     if let Some(folder) = folder {
         if !args.quiet {
@@ -200,22 +202,31 @@ enum Unprepared {
     Folder(#[from] FolderError),
 }
 
+/// What the command's processes use.
+struct Prepared {
+    /// This run's own.
+    folder: Folder,
+    /// In use until the command ends.
+    _manifests: LoaderFolder,
+}
+
 /// Puts the layer into the command's environment. The outer error: the user named an unusable folder.
 fn prepare(
     command: &mut Command,
     libraries: &[Library],
     args: &RunArgs,
-) -> Result<Result<Folder, Unprepared>, RunError> {
+) -> Result<Result<Prepared, Unprepared>, RunError> {
     let dir = args
         .dir
         .as_deref()
         .map(|dir| absolute(dir).map_err(|error| RunError::Dir { dir: dir.to_owned(), error }));
     let dir = dir.transpose()?;
-    let folder = match environment::folder_for(libraries) {
-        Ok(folder) => folder,
+    let manifests = environment::folder_for(libraries);
+    let (manifests, folder) = match manifests.and_then(|manifests| Ok((manifests, Folder::create()?))) {
+        Ok(folders) => folders,
         Err(error) => return Ok(Err(error.into())),
     };
-    environment::enable(command, &folder);
+    environment::enable(command, &manifests);
     let root = root::root(dir.as_deref());
     let stored = root.map(|root| settings::read(&root).all()).unwrap_or_default();
     if stored.disabled_caches.unwrap_or_default().has(CacheKinds::DRIVER_MANAGED) {
@@ -228,7 +239,7 @@ fn prepare(
     if let Some(dir) = dir {
         command.env("VKSTASH_DIR", dir);
     }
-    Ok(Ok(folder))
+    Ok(Ok(Prepared { folder, _manifests: manifests }))
 }
 
 /// A program that is left alone elsewhere runs with the stash here, because the user has named it.

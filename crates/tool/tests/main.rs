@@ -107,16 +107,26 @@ impl Sandbox {
     }
 
     fn nothing_left_in_temp(&self) -> bool {
-        let empty = |path: PathBuf| fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
-        fs::read_dir(self.temp()).unwrap().all(|entry| entry.unwrap().path() == self.runs())
-            && empty(self.runs())
-            || empty(self.temp())
+        let only = |path: PathBuf, stays: &dyn Fn(&Path) -> bool| {
+            fs::read_dir(path).is_ok_and(|mut entries| entries.all(|entry| stays(&entry.unwrap().path())))
+        };
+        only(self.temp(), &|path| path == self.runs() && only(self.runs(), &|path| is_for_the_loader(path)))
+    }
+
+    /// The folders of manifests that runs have left for what their commands have left running.
+    fn for_the_loader(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.runs()).into_iter().flatten().map(|entry| entry.unwrap().path());
+        entries.filter(|path| is_for_the_loader(path)).collect()
     }
 
     /// The folder below which each run has its own.
     fn runs(&self) -> PathBuf {
         self.temp().join(format!("vkstash-{}", rustix::process::geteuid().as_raw()))
     }
+}
+
+fn is_for_the_loader(path: &Path) -> bool {
+    path.file_name().unwrap().to_str().unwrap().starts_with("vkstash-loader-")
 }
 
 /// Tests that were started in the background, or by nohup, inherit ignored signals and pass them on.

@@ -1,5 +1,7 @@
 //! `vkstash run`: the command it starts, its signals and its exit status.
 
+use std::os::unix::fs::MetadataExt as _;
+
 use super::*;
 
 #[test]
@@ -224,6 +226,91 @@ fn the_folder_of_the_run_is_private() {
     let sandbox = Sandbox::new();
     let output = output(&mut sandbox.run("stat -c %a ${XDG_DATA_DIRS%%:*}"));
     assert_eq!(text(&output.stdout), "700\n");
+}
+
+/// The folder with the manifests that a run has named, and the inode and text of the only one.
+fn manifests_of(command: &mut Command) -> (PathBuf, u64, String) {
+    let printed = output(command);
+    let folder = PathBuf::from(text(&printed.stdout).split(':').next().unwrap());
+    let [manifest] = only_files(&folder.join("vulkan/implicit_layer.d")).try_into().unwrap();
+    let inode = fs::metadata(&manifest).unwrap().ino();
+    (folder, inode, fs::read_to_string(manifest).unwrap())
+}
+
+fn only_files(folder: &Path) -> Vec<PathBuf> {
+    fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
+}
+
+#[test]
+fn what_the_loader_reads_stays_after_the_run_and_is_used_again() {
+    let sandbox = Sandbox::new();
+    let run = || manifests_of(&mut sandbox.run("printf %s $XDG_DATA_DIRS"));
+    let (folder, inode, first) = run();
+    assert!(folder.starts_with(sandbox.runs()), "{folder:?}");
+    assert_eq!(run(), (folder.clone(), inode, first.clone()), "it is not written again");
+    // Another library, another folder.
+    let library = sandbox.path("lib.so");
+    fs::copy(std::env::current_exe().unwrap(), &library).unwrap();
+    let mut other = sandbox.tool();
+    other.args(["run", "--quiet", "--library"]).arg(&library);
+    let (other, _, text) = manifests_of(other.args(["--", "sh", "-c", "printf %s $XDG_DATA_DIRS"]));
+    assert!(other != folder && text.contains(library.to_str().unwrap()), "{other:?}: {text}");
+    // What is damaged or missing is mended.
+    let manifest = only_files(&folder.join("vulkan/implicit_layer.d")).remove(0);
+    for damage in ["", "{}", &first[..first.len() / 2], &format!("{first} ")] {
+        fs::write(&manifest, damage).unwrap();
+        assert_eq!(run().2, first, "{damage}");
+    }
+    fs::set_permissions(&manifest, fs::Permissions::from_mode(0o000)).unwrap();
+    assert_eq!(run().2, first);
+    fs::remove_dir_all(folder.join("vulkan")).unwrap();
+    assert_eq!(run().2, first);
+    assert_eq!(sandbox.for_the_loader().len(), 2);
+}
+
+#[test]
+fn runs_at_once_share_what_the_loader_reads() {
+    let sandbox = Sandbox::new();
+    let start =
+        |_| sandbox.run("cat ${XDG_DATA_DIRS%%:*}/vulkan/implicit_layer.d/*").stdout(Stdio::piped()).spawn();
+    let started: Vec<_> = (0..12).map(start).collect();
+    let ended = started.into_iter().map(|child| child.unwrap().wait_with_output().unwrap());
+    let texts: std::collections::BTreeSet<_> = ended.map(|output| text(&output.stdout).to_owned()).collect();
+    assert!(texts.len() == 1 && texts.first().unwrap().contains(LAYER_NAME), "{texts:?}");
+    assert_eq!(sandbox.for_the_loader().len(), 1);
+    assert!(sandbox.nothing_left_in_temp());
+}
+
+#[test]
+fn what_no_run_has_used_for_long_is_removed_by_one_that_adds_to_it() {
+    let sandbox = Sandbox::new();
+    let with = |name: &str, script: &str| {
+        let library = sandbox.path(name);
+        fs::copy(std::env::current_exe().unwrap(), &library).unwrap();
+        let mut command = sandbox.run(script);
+        command.env("VKSTASH_LIBRARY", library);
+        command
+    };
+    let print = "printf %s $XDG_DATA_DIRS";
+    let [recent, old, used] = ["recent", "old", "used"].map(|name| manifests_of(&mut with(name, print)).0);
+    let (mut user, _lines) = started(with("used", "echo ready; read line").stdin(Stdio::piped()));
+    let long_ago = |path: &Path| {
+        let before = std::time::SystemTime::now() - Duration::from_secs(31 * 24 * 3600);
+        fs::File::open(path).unwrap().set_modified(before).unwrap();
+    };
+    [&old, &used].into_iter().for_each(|path| long_ago(path));
+    // A run that adds nothing looks for nothing.
+    manifests_of(&mut with("recent", print));
+    assert!(old.exists());
+    let new = manifests_of(&mut with("new", print)).0;
+    assert!(!old.exists() && [&recent, &used, &new].iter().all(|path| path.exists()));
+    drop(user.stdin.take());
+    user.wait().unwrap();
+    // Its use is what counts, and not when it was made.
+    long_ago(&used);
+    manifests_of(&mut with("used", print));
+    manifests_of(&mut with("newer", print));
+    assert!(used.exists());
 }
 
 #[test]
@@ -570,7 +657,7 @@ fn folders_of_killed_runs_are_removed_by_the_next_run() {
     killed.kill().unwrap();
     killed.wait().unwrap();
     drop(lines);
-    let folders = || fs::read_dir(sandbox.runs()).unwrap().count();
+    let folders = || fs::read_dir(sandbox.runs()).unwrap().count() - sandbox.for_the_loader().len();
     assert_eq!(folders(), 2);
     // Folders of others in the same place.
     let odd = ["vkstash-", "vkstash-run", "vkstash-translator-1"].map(|name| sandbox.runs().join(name));
@@ -606,7 +693,7 @@ fn nobody_else_can_make_the_folder_of_a_run_again() {
     fs::set_permissions(sandbox.runs(), fs::Permissions::from_mode(0o770)).unwrap();
     assert!(folder().0.starts_with(&own));
     // ... and neither is where a link leads.
-    fs::remove_dir(sandbox.runs()).unwrap();
+    fs::remove_dir_all(sandbox.runs()).unwrap();
     std::os::unix::fs::symlink(sandbox.home(), sandbox.runs()).unwrap();
     assert!(folder().0.starts_with(&own));
     assert_eq!(mode(&own), 0o700);

@@ -14,6 +14,7 @@ use vkstash_store::reports::model::RunReport;
 
 use crate::cli::BenchArgs;
 use crate::environment::{self, FolderError};
+use crate::folder::Folder;
 use crate::library::{self, Library, LibraryError};
 use crate::root;
 use crate::signals::{BlockedSignals, Ended};
@@ -105,7 +106,8 @@ impl Bench<'_> {
             let caches = own("driver");
             command.env("MESA_SHADER_CACHE_DIR", &caches).env("__GL_SHADER_DISK_CACHE_PATH", caches);
         }
-        let folder = environment::folder_for(&self.libraries)?;
+        let manifests = environment::folder_for(&self.libraries)?;
+        let folder = Folder::create().map_err(FolderError::from)?;
         let stash = match arm {
             Arm::Without => {
                 command.env("VKSTASH_DISABLE", "1");
@@ -115,7 +117,7 @@ impl Bench<'_> {
             Arm::Warm => Some(self.scratch.path().join("stash")),
         };
         if let Some(stash) = &stash {
-            environment::enable(&mut command, &folder);
+            environment::enable(&mut command, &manifests);
             command.env_remove("VKSTASH_DISABLE").env_remove("VKSTASH_BASE");
             command.env("VKSTASH_DIR", stash).env("VKSTASH_REPORT", folder.report_folder());
         }

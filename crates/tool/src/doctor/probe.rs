@@ -93,9 +93,9 @@ fn tell_run(findings: &mut Vec<Finding>) {
         }
     };
     let answer = environment::folder_for(&libraries).map_err(io::Error::other).map_err(ProbeError::from);
-    let answer = answer.and_then(|folder| {
+    let answer = answer.and_then(|manifests| {
         let own = libraries.first().map(|library| library.path.as_path());
-        ask(own, PATIENCE, |command| environment::enable_alone(command, &folder))
+        ask(own, PATIENCE, |command| environment::enable_alone(command, &manifests))
     });
     let with = "a small Vulkan program under `vkstash run`";
     findings.push(match answer {

@@ -14,6 +14,7 @@ use super::mesa::Private;
 use super::stop::{Reason, Stop};
 use crate::environment;
 use crate::folder::Folder;
+use crate::loader_folder::LoaderFolder;
 
 /// The hidden command of this tool that is a worker.
 pub(crate) const COMMAND: &str = "prewarm-worker";
@@ -27,7 +28,9 @@ pub(crate) struct Launch {
     /// The stash.
     pub(crate) root: PathBuf,
     /// Has the manifest through which the loader finds that library.
-    pub(crate) folder: Folder,
+    pub(crate) manifests: LoaderFolder,
+    /// Has what is of this prewarm alone; removed with this value.
+    pub(crate) _folder: Folder,
     /// What workers that make pipelines use instead of the stash and of the user's cache of Mesa.
     pub(crate) private: Option<Private>,
     /// The manifest of the driver that workers load, if it is not the active one.
@@ -68,7 +71,7 @@ impl Child {
     ) -> io::Result<Child> {
         let mut command = Command::new(&launch.executable);
         command.arg(COMMAND).arg(&launch.library);
-        environment::enable_alone(&mut command, &launch.folder);
+        environment::enable_alone(&mut command, &launch.manifests);
         command.env("VKSTASH_DIR", &launch.root).env("VKSTASH_APPLICATION", application);
         // Nobody waits for a worker: everything is read before the first pipeline, and written before the end.
         command.env("VKSTASH_OPEN_MS", "600000").env("VKSTASH_END_MS", "600000");
