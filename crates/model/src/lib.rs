@@ -15,9 +15,11 @@
 //! - [`live`] the page that says what a process does now
 //! - [`counters`] what is counted; [`steps`] what was tried for a pipeline
 //! - [`variables`] the environment's names, and what layer and tool both read of it; [`driver_caches`] which drivers
-//!   keep what they compile; [`driver_options`] what they read beside the program's calls
+//!   keep what they compile; [`driver_options`] what they read beside the program's calls; [`command`] which program a
+//!   command runs
 
 pub mod check;
+pub mod command;
 pub mod counters;
 pub mod driver_caches;
 pub mod driver_options;

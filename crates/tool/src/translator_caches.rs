@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf, absolute};
 use std::process::Command;
 
 use sha2::{Digest as _, Sha256};
+use vkstash_model::command;
 use vkstash_store::disk::folder::Folder;
 use vkstash_store::format::app_name::AppName;
 use vkstash_store::format::refusal::OpenError;
@@ -61,13 +62,13 @@ pub(crate) fn place(
     Ok(Some(TranslatorCaches(path)))
 }
 
-/// The name of a program's folder: its file name without extension, and a digest of what tells it from others.
+/// The name of the folder of the program that a command runs in the end: its file name without extension, and a digest
+/// of what tells it from others. Wine's programs are known by their extension, whatever starts Wine.
 fn name(line: &[impl AsRef<OsStr>]) -> String {
     let is_exe = |argument: &&[u8]| argument.to_ascii_lowercase().ends_with(b".exe");
-    let mut arguments = line.iter().map(|argument| argument.as_ref().as_bytes());
-    let first = arguments.clone().next().unwrap_or_default();
-    let exe = arguments.find(is_exe);
-    let program = exe.unwrap_or(first);
+    let arguments: Vec<_> = line.iter().map(|argument| argument.as_ref().as_bytes()).collect();
+    let exe = arguments.iter().copied().find(is_exe);
+    let program = exe.unwrap_or_else(|| command::program(&arguments));
     // A name without a folder is looked up in PATH, and a path with backslashes in the prefix.
     let is_relative = (exe.is_some() || program.contains(&b'/')) && !program.contains(&b'\\');
     let path = Path::new(OsStr::from_bytes(program));
@@ -99,6 +100,8 @@ mod tests {
             ["entry-point", "--verb=waitforexitandrun", "--", "proton", "run", "/games/a/bin/Game.exe"];
         assert_eq!(name(&steam), wine("/games/a/bin/Game.exe"));
         assert_eq!(name(&["vkcube"]), name(&["vkcube", "--c", "2"]));
+        assert_eq!(name(&["vkcube"]), name(&["nice", "-n", "5", "sh", "-c", "exec vkcube --c 2"]));
+        assert_eq!(name(&["vkcube"]), name(&["/usr/bin/vkstash", "run", "--dir", "/s", "--", "vkcube"]));
         assert_ne!(name(&["/a/vkcube"]), name(&["vkcube"]));
         assert!(name(&["/a/.."]).starts_with("unnamed-"), "{}", name(&["/a/.."]));
     }

@@ -142,6 +142,29 @@ fn translators_get_a_folder_in_the_stash_where_the_user_named_none() {
 }
 
 #[test]
+fn the_program_in_the_end_names_its_translators_folder() {
+    let sandbox = Sandbox::new();
+    let game = sandbox.path("game");
+    fs::write(&game, "#!/bin/sh\necho $DXVK_SHADER_CACHE_PATH\n").unwrap();
+    fs::set_permissions(&game, fs::Permissions::from_mode(0o755)).unwrap();
+    let game = game.to_str().unwrap();
+    let folder = |words: &[&str]| {
+        let ran = output(sandbox.tool().args(["run", "--quiet", "--"]).args(words).arg(game));
+        text(&ran.stdout).trim().to_owned()
+    };
+    let alone = folder(&[]);
+    assert!(alone.contains("/game-"), "{alone}");
+    let tool = env!("CARGO_BIN_EXE_vkstash");
+    let wrappers: [&[&str]; 5] =
+        [&["env", "A=b"], &["nice", "-n", "1"], &["sh"], &["timeout", "60"], &[tool, "run", "-q", "--"]];
+    for words in wrappers {
+        assert_eq!(folder(words), alone, "{words:?}");
+    }
+    let by_text = output(sandbox.tool().args(["run", "-q", "--", "sh", "-c", &format!("exec {game}")]));
+    assert_eq!(text(&by_text.stdout).trim(), alone);
+}
+
+#[test]
 fn a_translators_cache_is_named_at_the_end_and_nothing_else_touches_it() {
     let sandbox = Sandbox::new();
     let run =
