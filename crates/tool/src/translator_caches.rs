@@ -20,8 +20,9 @@ use vkstash_store::format::refusal::OpenError;
 /// The folder of all of them, below the root.
 const FOLDER: &str = ".translators";
 
-/// Each names a folder. vkd3d-proton does not create it.
-const VARIABLES: [&str; 2] = ["DXVK_SHADER_CACHE_PATH", "VKD3D_SHADER_CACHE_PATH"];
+/// Each names a folder. vkd3d-proton does not create it. The second one is that of DXVK up to 2.6, for its state cache;
+/// later versions have none, and do not read it.
+const VARIABLES: [&str; 3] = ["DXVK_SHADER_CACHE_PATH", "DXVK_STATE_CACHE_PATH", "VKD3D_SHADER_CACHE_PATH"];
 
 /// What tells programs apart whose paths are equal: a path of Windows means another file in each prefix, and all native
 /// games of Steam are started by one program.

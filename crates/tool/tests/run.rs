@@ -116,7 +116,8 @@ fn limits_of_the_drivers_own_caches_are_raised_where_nobody_set_them() {
 #[test]
 fn translators_get_a_folder_in_the_stash_where_the_user_named_none() {
     let sandbox = Sandbox::new();
-    let script = "echo ${DXVK_SHADER_CACHE_PATH-unset} ${VKD3D_SHADER_CACHE_PATH-unset}";
+    let script = "echo ${DXVK_SHADER_CACHE_PATH-unset} ${VKD3D_SHADER_CACHE_PATH-unset}; \
+                  [ \"$DXVK_STATE_CACHE_PATH\" = \"$DXVK_SHADER_CACHE_PATH\" ] || echo \"${DXVK_STATE_CACHE_PATH-none}\"";
     let printed = |command: &mut Command| text(&output(command).stdout).trim().to_owned();
     let line = printed(&mut sandbox.run(&format!("{script}; test -d $VKD3D_SHADER_CACHE_PATH || echo none")));
     let (dxvk, vkd3d) = line.split_once(' ').unwrap();
@@ -128,7 +129,13 @@ fn translators_get_a_folder_in_the_stash_where_the_user_named_none() {
 
     assert_eq!(printed(sandbox.run(script).env("VKD3D_SHADER_CACHE_PATH", "0")), format!("{dxvk} 0"));
     let mut both = sandbox.run(script);
-    assert_eq!(printed(both.env("VKD3D_SHADER_CACHE_PATH", "/a").env("DXVK_SHADER_CACHE_PATH", "")), "/a");
+    both.env("VKD3D_SHADER_CACHE_PATH", "/a").env("DXVK_SHADER_CACHE_PATH", "");
+    assert_eq!(
+        printed(&mut both),
+        format!("/a\n{dxvk}"),
+        "the state cache of DXVK has a variable of its own"
+    );
+    assert_eq!(printed(both.env("DXVK_STATE_CACHE_PATH", "/b")), "/a\n/b");
     for (value, expected) in [("keep", "unset unset".to_owned()), ("unknown", line.clone())] {
         assert_eq!(printed(sandbox.run(script).env("VKSTASH_TRANSLATOR_CACHES", value)), expected);
     }
