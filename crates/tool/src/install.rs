@@ -10,6 +10,7 @@ use vkstash_store::base::owner;
 
 use crate::cli::{InstallArgs, PlaceArgs, UninstallArgs};
 use crate::development::{self, Folders, Planned};
+use crate::driver_caches::limits;
 use crate::elf::Arch;
 use crate::library::{self, Library, LibraryError};
 use crate::manifest::{self, Kind, LAYER_NAME, ManifestError, Occupant};
@@ -171,6 +172,8 @@ impl Plan {
 
 pub(crate) fn install(args: &InstallArgs) -> Result<(), InstallError> {
     let place = Place::of(&args.place)?;
+    // What is built for other machines says nothing of this one's disk.
+    let is_staged = args.place.destdir.is_some();
     let libraries = libraries(args)?;
     let mut plan = Plan::of(&place, &libraries)?;
     let left_out = if args.no_service { None } else { plan.add_service(&place).err() };
@@ -197,6 +200,11 @@ pub(crate) fn install(args: &InstallArgs) -> Result<(), InstallError> {
     let whose = if place.for_all { "any program" } else { "any of your programs" };
     writeln!(out, "VKSTASH=1 in its environment now gives {whose} a stash; in Steam's launch options:")?;
     writeln!(out, "    VKSTASH=1 %command%")?;
+    let raised = limits::assignments(&limits::planned()).filter(|_| !is_staged);
+    if let Some(assignments) = raised {
+        writeln!(out, "Or, with larger limits of the drivers' own caches, as `vkstash run` sets them here:")?;
+        writeln!(out, "    VKSTASH=1 {assignments} %command%")?;
+    }
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! The drivers' own caches, which programs use beside the stash: what they hold, and what they may hold.
 
 use super::finding::Finding;
-use crate::driver_caches::limits::{DriverLimit, planned};
+use crate::driver_caches::limits::{DriverLimit, assignments, planned};
 use crate::driver_caches::on_disk::{self, OnDisk};
 use crate::units::size;
 
@@ -11,7 +11,9 @@ const FULL: u64 = 90;
 pub(super) fn examine(findings: &mut Vec<Finding>) {
     // A driver may have left an empty folder of another kind of cache.
     findings.extend(on_disk::all().iter().filter(|cache| cache.bytes > 0).map(tell));
-    findings.extend(planned().iter().map(tell_limit));
+    let limits = planned();
+    findings.extend(limits.iter().map(tell_limit));
+    findings.extend(assignments(&limits).as_deref().map(tell_line));
 }
 
 fn tell(cache: &OnDisk) -> Finding {
@@ -48,6 +50,16 @@ fn tell_limit(limit: &DriverLimit) -> Finding {
             format!("make room where that cache is, or set {variable}"),
         ),
     }
+}
+
+/// `assignments`: what sets the limits that `vkstash run` raises.
+fn tell_line(assignments: &str) -> Finding {
+    Finding::note(
+        "VKSTASH=1 alone raises no limit of the drivers' own caches, which only `vkstash run` does",
+        format!(
+            "in Steam's launch options: `VKSTASH=1 {assignments} %command%`; in a shell: `export {assignments}`"
+        ),
+    )
 }
 
 #[cfg(test)]

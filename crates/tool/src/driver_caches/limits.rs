@@ -44,6 +44,15 @@ pub(crate) fn raise(command: &mut Command) {
     }
 }
 
+/// What sets these limits where `vkstash run` is not used, for launch options and for a shell. None: nothing is raised.
+pub(crate) fn assignments(limits: &[DriverLimit]) -> Option<String> {
+    let assigned = |(limit, vendor): (&DriverLimit, Vendor)| {
+        Some(format!("{}={}", limit.variable, (vendor.value)(limit.raised_to_bytes?)))
+    };
+    let all: Vec<_> = limits.iter().zip(VENDORS).filter_map(assigned).collect();
+    (!all.is_empty()).then(|| all.join(" "))
+}
+
 fn planned_with(variable: Variable<'_>, free: impl Fn(&Path) -> Option<u64>) -> Vec<DriverLimit> {
     let plan = |vendor: &Vendor| {
         let [first, ..] = vendor.sizes else { return None };
@@ -92,6 +101,31 @@ mod tests {
         assert_eq!(raised(&limits), [Some(10 * GIB), Some(10 * GIB)]);
         assert_eq!((VENDORS[0].value)(10 * GIB), "10G");
         assert_eq!((VENDORS[1].value)(10 * GIB), "10737418240");
+    }
+
+    #[test]
+    fn a_line_sets_what_a_run_would_set() {
+        let line = |variables: &'static [_], free| assignments(&with(variables, free));
+        assert_eq!(
+            line(&[("HOME", "/home/u")], 400 * GIB).unwrap(),
+            "MESA_SHADER_CACHE_MAX_SIZE=10G __GL_SHADER_DISK_CACHE_SIZE=10737418240"
+        );
+        assert_eq!(
+            line(&[("HOME", "/home/u"), ("MESA_SHADER_CACHE_MAX_SIZE", "3G")], 8 * GIB).unwrap(),
+            "__GL_SHADER_DISK_CACHE_SIZE=2147483648"
+        );
+        assert_eq!(line(&[("HOME", "/home/u")], GIB), None);
+        let mut command = Command::new("true");
+        raise(&mut command);
+        let known = raised(&planned());
+        let line = assignments(&planned()).unwrap_or_default();
+        let said = line.split(' ').filter(|part| !part.is_empty());
+        let set = said.filter(|part| {
+            let (name, value) = part.split_once('=').unwrap();
+            command.get_envs().any(|(set, to)| set == name && to.is_some_and(|to| to == value))
+        });
+        assert_eq!(set.count(), known.iter().flatten().count(), "{line}: {command:?}");
+        assert_eq!(command.get_envs().count(), known.iter().flatten().count(), "{line}: {command:?}");
     }
 
     #[test]
