@@ -49,20 +49,27 @@ pub(super) fn examine(findings: &mut Vec<Finding>) -> Option<PathBuf> {
         ));
     }
     let own = Arch::own();
-    let sibling = own.and_then(Arch::sibling).filter(|arch| has_loader(arch));
-    if let Some(arch) =
-        sibling.filter(|arch| !installed.is_empty() && !installed.iter().any(|found| found.is_for(arch)))
-    {
-        findings.push(Finding::note(
-            format!(
-                "programs for {} ({} bits) run without the layer: it is not installed for them",
-                arch.name, arch.bits
-            ),
-            "build the library for them, and name both in `vkstash install --library` (README.md)",
-        ));
+    if let Some(arch) = own.and_then(Arch::sibling) {
+        let library = installed.iter().find(|found| found.is_for(arch)).map(|found| &found.library);
+        let library = library.and_then(|library| library.as_ref().ok());
+        findings.push(tell_narrow(arch, library.map(|(path, _)| path.as_path()), has_loader(arch)));
     }
     let mut usable = installed.into_iter().filter_map(|found| found.library.ok());
     usable.find(|(_, arch)| own == Some(*arch)).map(|(library, _)| library)
+}
+
+/// Of programs for the 32-bit sibling of this tool's architecture. Many games of Windows are such ones.
+fn tell_narrow(arch: &Arch, library: Option<&Path>, has_loader: bool) -> Finding {
+    let programs = format!("32-bit programs ({})", arch.name);
+    if let Some(library) = library {
+        return Finding::good(format!("{programs} get the layer, too: {}", library.display()));
+    }
+    let loader = if has_loader { "" } else { ", and no 32-bit Vulkan loader was found" };
+    Finding::note(
+        format!("{programs} run without the stash: no 32-bit library of the layer is installed{loader}"),
+        "install vkstash-layer_VERSION_i386.deb, or lib32 of the archive with `vkstash install --library` for both \
+         (docs/player.md)",
+    )
 }
 
 /// A manifest of this layer.
@@ -101,4 +108,27 @@ impl Installed {
 /// Whether programs of this architecture can use Vulkan here.
 fn has_loader(arch: &Arch) -> bool {
     arch.folders.iter().any(|folder| Path::new("/usr").join(folder).join("libvulkan.so.1").exists())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::finding::Level;
+    use super::*;
+
+    #[test]
+    fn whether_programs_of_32_bits_have_the_layer_is_told_and_never_wrong() {
+        let Some(arch) = Arch::own().and_then(Arch::sibling) else { return };
+        let installed = tell_narrow(arch, Some(Path::new("/usr/lib32/l.so")), true);
+        assert!(
+            installed.level == Level::Good && installed.text.contains("/usr/lib32/l.so"),
+            "{installed:?}"
+        );
+        for has_loader in [true, false] {
+            let missing = tell_narrow(arch, None, has_loader);
+            assert_eq!(missing.level, Level::Note, "{missing:?}");
+            assert!(missing.text.contains("run without the stash"), "{missing:?}");
+            assert_eq!(missing.text.contains("no 32-bit Vulkan loader"), !has_loader, "{missing:?}");
+            assert!(missing.next.unwrap().contains("_i386.deb"));
+        }
+    }
 }
