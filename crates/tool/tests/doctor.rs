@@ -69,6 +69,7 @@ fn a_machine_that_is_well_is_called_so_and_nothing_is_made() {
         ": offers cache control",
         "\nok     a small Vulkan program under `vkstash run` has the layer\n",
         "\nnote   VKSTASH is not set here",
+        "\nnote   32-bit programs (",
         ": nothing is stashed yet\n",
     ] {
         assert!(said.contains(expected), "{expected}: {said}");
@@ -198,6 +199,28 @@ fn the_drivers_own_caches_and_sandboxes_are_told_of() {
     let (_, said) = machine.doctor(&larger);
     assert!(said.contains("ok     Mesa's own cache has 1000.0 MiB of at most 8.0 GiB"), "{said}");
     assert!(said.contains("note   games in Steam's runtime may not see the stash: /tmp/elsewhere"), "{said}");
+}
+
+/// What `vkstash run` would set is said where it is not used.
+#[test]
+fn the_line_for_larger_limits_is_printed_where_nobody_has_set_them() {
+    let sandbox = Sandbox::new();
+    let printed = |arguments: &[&str], set: &[(&str, &str)]| {
+        text(&output(sandbox.tool().args(arguments).envs(set.iter().copied())).stdout).to_owned()
+    };
+    let script = "for name in MESA_SHADER_CACHE_MAX_SIZE __GL_SHADER_DISK_CACHE_SIZE; do \
+                  eval \"[ -z \\\"\\$$name\\\" ] || printf ' %s' $name=\\$$name\"; done";
+    let raised = text(&output(&mut sandbox.run(script)).stdout).to_owned();
+    let line = format!("VKSTASH=1{raised} %command%");
+    for arguments in [&["doctor"] as &[_], &["install", "--no-service"]] {
+        let said = printed(arguments, &[]);
+        // On a disk without room nothing is raised.
+        assert_eq!(said.contains("MAX_SIZE="), !raised.is_empty(), "{said}");
+        assert!(raised.is_empty() || said.contains(&line), "{line}: {said}");
+        let chosen = [("MESA_SHADER_CACHE_MAX_SIZE", "2G"), ("__GL_SHADER_DISK_CACHE_SIZE", "1")];
+        let said = printed(arguments, &chosen);
+        assert!(!said.contains("MAX_SIZE=") && !said.contains("CACHE_SIZE="), "{said}");
+    }
 }
 
 #[test]
