@@ -623,7 +623,9 @@ fn check(args: &CheckArgs) -> Result<Option<Failure>, End> {
 }
 
 fn make_key(args: &KeyArgs) -> Result<Option<Failure>, End> {
-    let password = (!args.no_password).then(|| password(args.password_file.as_deref()));
+    const HELP: &str =
+        "--no-password makes a key without one, --password-file and VKSTASH_REMOTE_PASSWORD name one";
+    let password = (!args.no_password).then(|| password(args.password_file.as_deref(), HELP));
     let password = password.transpose().map_err(End::local)?;
     let public = key::create(&args.file, password.as_ref()).map_err(End::local)?;
     let printed = print_line(&format!(
@@ -718,7 +720,8 @@ fn trust(file: Option<&Path>) -> Result<Trust, End> {
 }
 
 fn signer(args: &SigningArgs) -> Result<Option<Signer>, End> {
-    let read = |file: &PathBuf| Signer::read(file, || password(args.password_file.as_deref()));
+    const HELP: &str = "the key has one; --password-file and VKSTASH_REMOTE_PASSWORD name it";
+    let read = |file: &PathBuf| Signer::read(file, || password(args.password_file.as_deref(), HELP));
     args.key.as_ref().map(read).transpose().map_err(End::local)
 }
 
@@ -730,8 +733,8 @@ fn writable(args: &StoreArgs, url: &str) -> Result<Bucket, End> {
     Ok(Bucket::open(url, silence(&args.waits), true).map_err(PushError::Store)?)
 }
 
-/// None: it is asked for on the terminal.
-fn password(file: Option<&Path>) -> io::Result<Option<String>> {
+/// None: it is asked for on the terminal. `otherwise`: what helps where there is none.
+fn password(file: Option<&Path>, otherwise: &str) -> io::Result<Option<String>> {
     let first = |text: String| text.lines().next().unwrap_or_default().to_owned();
     if let Some(file) = file {
         return std::fs::read_to_string(file).map(first).map(Some);
@@ -739,7 +742,9 @@ fn password(file: Option<&Path>) -> io::Result<Option<String>> {
     match std::env::var("VKSTASH_REMOTE_PASSWORD") {
         Ok(password) => Ok(Some(password)),
         Err(_) if io::stdin().is_terminal() => Ok(None),
-        Err(_) => Err(io::Error::other("the key has a password, and there is no terminal to ask for it")),
+        Err(_) => {
+            Err(io::Error::other(format!("there is no terminal to ask for a password on: {otherwise}")))
+        }
     }
 }
 

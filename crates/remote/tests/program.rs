@@ -194,6 +194,29 @@ fn what_cannot_be_printed_is_an_error_and_one_line_says_so() {
     assert_eq!(served(&scene.base(), "game", 0..9).len(), 0, "whoever asks for the base gets it first");
 }
 
+/// Without a terminal nobody is asked, and what helps is named.
+#[test]
+fn without_a_terminal_a_password_comes_from_elsewhere_or_is_left_out() {
+    let scene = Scene::new();
+    let file = scene.world.folder.path().join("asked");
+    let key = || {
+        let mut key = Command::new(PROGRAM);
+        key.arg("key").arg(&file).env_remove("VKSTASH_REMOTE_PASSWORD").stdin(std::process::Stdio::null());
+        key
+    };
+    let refused = key().output().unwrap();
+    for said in ["no terminal", "--no-password", "--password-file", "VKSTASH_REMOTE_PASSWORD"] {
+        is(&refused, 1, said);
+    }
+    assert!(!file.exists());
+    is(&key().env("VKSTASH_REMOTE_PASSWORD", "much").output().unwrap(), 0, "");
+    let mut push = scene.program("push", "--to", "publisher", &scene.world.folder.path().join("stash"));
+    let push = push.arg("--key").arg(&file).env_remove("VKSTASH_REMOTE_PASSWORD");
+    let refused = push.stdin(std::process::Stdio::null()).output().unwrap();
+    is(&refused, 1, "the key has one; --password-file");
+    assert!(!String::from_utf8_lossy(&refused.stderr).contains("--no-password"), "{refused:?}");
+}
+
 #[test]
 fn addresses_that_are_none_are_wrong_usage_and_leave_nothing() {
     let scene = Scene::new();
