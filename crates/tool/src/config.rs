@@ -12,6 +12,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use textwrap::core::display_width;
 use vkstash_model::variables::{self, Background};
 use vkstash_store::bounds::Limits;
 use vkstash_store::format::refusal::OpenError;
@@ -30,13 +31,14 @@ use crate::root;
 use crate::slips::{self, Slip};
 use crate::term::screen;
 use crate::term::style::Style;
-use crate::term::table::{Column, Table};
+use crate::term::wrap;
 use crate::units::{counted, plain};
 use edit::{Application, Change, EditError};
 use problems::{problems, suggestion};
 
-const COLUMNS: [Column; 3] =
-    [Column::words("setting", 3), Column::words("value", 2), Column::words("from", 1)];
+const COLUMNS: [&str; 3] = ["setting", "value", "from"];
+/// Longer values do not count for the width of their column.
+const LONGEST_VALUE: usize = 40;
 
 /// Why nothing could be shown or changed.
 #[derive(Debug, thiserror::Error)]
@@ -289,13 +291,8 @@ fn text(shown: &Shown) -> String {
         if let Some(title) = title {
             text += &format!("\n{}\n", Style::Strong.paint(title));
         }
-        let mut table = Table::new(&COLUMNS);
-        for Row { name, value, from } in rows {
-            table.row([(*name).to_owned(), value.clone(), from.clone()]);
-        }
-        let lines = table.lines(screen::width());
         // The titles of the columns stand above the first table.
-        text += if title.is_some() { lines.split_once('\n').map_or("", |(_, rows)| rows) } else { &lines };
+        text += &lines(rows, title.is_none(), screen::width());
     };
     if !shown.settings.is_empty() {
         table(None, &shown.settings);
@@ -307,4 +304,65 @@ fn text(shown: &Shown) -> String {
         return text;
     }
     text + &format!("\n{}\n", Style::Warning.paint(counted(shown.problems.len() as u64, "problem")))
+}
+
+/// The lines of a table. A value may be longer than a terminal is wide: it moves no column of the other rows, and goes
+/// on below itself. A [`Table`](crate::term::table::Table) would leave its column out. `width`: None for a pipe, which
+/// has one line for each setting.
+fn lines(rows: &[Row], has_titles: bool, width: Option<u16>) -> String {
+    let titles = has_titles.then(|| COLUMNS.map(str::to_owned));
+    let cells = rows.iter().map(|Row { name, value, from }| [plain(name), plain(value), plain(from)]);
+    let cells: Vec<_> = titles.into_iter().chain(cells).collect();
+    let widest = |column: usize, most: usize| {
+        let widths = cells.iter().map(|row| display_width(&row[column]));
+        widths.filter(|&width| width <= most).max().unwrap_or(0)
+    };
+    let (names, values) = (widest(0, usize::MAX), widest(1, LONGEST_VALUE));
+    let padded = |text: &str, width: usize| {
+        let missing = width.saturating_sub(display_width(text));
+        format!("{text}{}  ", " ".repeat(missing))
+    };
+    let mut text = String::new();
+    for (number, [name, value, from]) in cells.iter().enumerate() {
+        let line = format!("{}{}{from}", padded(name, names), padded(value, values));
+        let style = if has_titles && number == 0 { Style::Strong } else { Style::Plain };
+        for line in wrap::wrapped(&line, names + 2, width).lines() {
+            text += &format!("{}\n", style.paint(line.trim_end()));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(name: &'static str, value: &str) -> Row {
+        Row { name, value: value.to_owned(), from: "default".to_owned() }
+    }
+
+    #[test]
+    fn a_long_value_goes_on_below_itself_and_moves_no_other() {
+        let long = "firefox* chromium* opera brave* vivaldi* librewolf* waterfox* floorp*";
+        let rows = [row("limit", "4GiB"), row("excluded-programs", long), row("bases", "/games of mine")];
+        let expected = "\
+setting            value           from
+limit              4GiB            default
+excluded-programs  firefox* chromium* opera brave* vivaldi*
+                   librewolf* waterfox* floorp*  default
+bases              /games of mine  default
+";
+        let shown = |width| lines(&rows, true, width).replace("\x1b[1m", "").replace("\x1b[0m", "");
+        assert_eq!(shown(Some(60)), expected);
+        let piped = shown(None);
+        assert_eq!(piped.lines().count(), 4, "{piped}");
+        assert_eq!(piped.lines().nth(2), Some(&*format!("excluded-programs  {long}  default")));
+        assert_eq!(piped.lines().nth(1), expected.lines().nth(1));
+        for width in 1..120 {
+            let shown = shown(Some(width));
+            assert!(shown.lines().all(|line| display_width(line) <= usize::from(width)), "{width}: {shown}");
+            let words = |text: &str| text.split_whitespace().collect::<String>();
+            assert_eq!(words(&shown), words(&piped), "nothing is left out");
+        }
+    }
 }

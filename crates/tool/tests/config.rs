@@ -157,6 +157,24 @@ fn json_has_what_is_shown() {
     assert_eq!(json["files"][0], file(&sandbox).to_str().unwrap());
 }
 
+/// The usual list of excluded programs is longer than terminals are wide: nothing may be left out for it.
+#[test]
+fn a_terminal_shows_every_value_and_no_line_is_wider() {
+    let sandbox = Sandbox::new();
+    let piped = output(&mut config(&sandbox, &[]));
+    let piped = text(&piped.stdout);
+    for line in piped.lines().filter(|line| !line.starts_with("excluded-programs")) {
+        assert!(line.len() <= 100, "{line}");
+    }
+    for columns in [40, 80, 100, 200] {
+        let shown = output(config(&sandbox, &[]).env("COLUMNS", columns.to_string()));
+        let shown = text(&shown.stdout);
+        assert!(shown.lines().all(|line| line.chars().count() <= columns), "{shown}");
+        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(words(shown), words(piped), "{columns} columns");
+    }
+}
+
 #[test]
 fn changes_at_the_same_time_are_all_kept() {
     let sandbox = Sandbox::new();
