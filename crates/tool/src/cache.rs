@@ -135,10 +135,15 @@ fn clear_all(
         return Err(CacheError::DriverManaged);
     }
     let mut out = Printer::open()?;
+    let of_what = if folder.is_some() { "of this application" } else { "in the stash" };
     let mut print = |line: String| io::Write::write_all(&mut out, line.as_bytes());
     if kinds.has(CacheKinds::COMPILATIONS.with(CacheKinds::CONVERSIONS)) {
         let done = clear(root, folder, kinds)?;
-        print(format!("cleared: {}, {}\n", counted(done.records, "record"), size(done.bytes)))?;
+        match done.records {
+            0 if done.kept > 0 => {}
+            0 => print(format!("cleared: 0 records, because there are none {of_what}\n"))?,
+            records => print(format!("cleared: {}, {}\n", counted(records, "record"), size(done.bytes)))?,
+        }
         if done.kept > 0 {
             print(format!(
                 "running programs write to the files of {}, which stay\n",
@@ -167,7 +172,7 @@ fn clear_all(
         all += count;
     }
     if all == 0 {
-        print("cleared: 0 session caches, because there are none in the stash\n".to_owned())?;
+        print(format!("cleared: 0 session caches, because there are none {of_what}\n"))?;
     }
     Ok(())
 }

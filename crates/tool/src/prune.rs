@@ -100,13 +100,15 @@ impl Candidate<'_> {
         let (mut parts, sessions) = (Vec::new(), self.sessions.caches);
         match &self.records {
             Some(records) if records.is_whole => return String::new(),
-            Some(records) => parts.push(counted(records.device_parts, "device part")),
-            None => {}
+            Some(records) if records.device_parts > 0 => {
+                parts.push(counted(records.device_parts, "device part"));
+            }
+            _ => {}
         }
         if sessions > 0 {
             parts.push(counted(sessions, "session cache"));
         }
-        format!(" ({} of it)", parts.join(" and "))
+        if parts.is_empty() { String::new() } else { format!(" ({} of it)", parts.join(" and ")) }
     }
 }
 
@@ -154,7 +156,10 @@ fn remove(names: &[String], before: SystemTime, args: &RemovalArgs) -> Result<()
     let done = all(false)?;
     let in_use = done.iter().filter(|candidate| candidate.is_in_use()).count() as u64;
     let bytes = in_force::sum(done.iter().filter(|of| !of.is_in_use()).map(Candidate::bytes));
-    writeln!(out, "removed: {} of {}", size(bytes), counted(done.len() as u64 - in_use, "application"))?;
+    // Where all are in use, the error says so.
+    if done.len() as u64 > in_use {
+        writeln!(out, "removed: {} of {}", size(bytes), counted(done.len() as u64 - in_use, "application"))?;
+    }
     out.flush()?;
     match (in_use, unread.len() as u64) {
         (0, 0) => Ok(()),

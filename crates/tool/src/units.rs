@@ -11,6 +11,11 @@ pub(crate) fn plain(text: &str) -> String {
     text.chars().map(|c| if is_printable(c) { c } else { '\u{fffd}' }).collect()
 }
 
+/// A name of the JSON as people read it.
+pub(crate) fn words(name: &str) -> String {
+    plain(name).replace('_', " ")
+}
+
 /// A size: `512 B`, `14.2 MiB`.
 pub(crate) fn size(bytes: u64) -> bytesize::Display {
     ByteSize::b(bytes).display().iec()

@@ -91,7 +91,10 @@ fn clearing_removes_the_records_of_a_kind() {
     let said = lines(&sandbox, &dir, &["clear", "compilations", "conversions"]);
     assert!(said[0].starts_with("cleared: 3 records, "), "{said:?}");
     assert_eq!(records(&dir), [[0, 1, 0], [0, 1, 0]]);
-    assert_eq!(lines(&sandbox, &dir, &["clear", "compilations"])[0], "cleared: 0 records, 0 B");
+    let said = lines(&sandbox, &dir, &["clear", "compilations"]);
+    assert_eq!(said[0], "cleared: 0 records, because there are none in the stash");
+    let said = lines(&sandbox, &dir, &["clear", "compilations", "--app", "tool"]);
+    assert_eq!(said[0], "cleared: 0 records, because there are none of this application");
 }
 
 #[test]

@@ -129,6 +129,9 @@ fn what_a_running_program_uses_stays_and_that_is_an_error() {
     assert!(one_error_line(&cleared).contains("1 application not removed"), "{cleared:?}");
     assert!(text(&cleared.stdout).contains("game0 - a running program uses it"), "{cleared:?}");
     assert!(!dir.join(app(1).folder).exists());
+    let again = told(&sandbox, &["clear", "--all", "--yes"], &dir);
+    assert!(one_error_line(&again).contains("1 application not removed"), "{again:?}");
+    assert!(!text(&again.stdout).contains("removed"), "nothing was: {again:?}");
     assert!(open.portable().put(Kind::Module, &[3; 32], noise(100)));
     drop(open);
     assert_eq!(Stash::open_patiently(&dir, &app(0)).unwrap().portable().len(Kind::Module), 2);
