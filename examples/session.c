@@ -3,7 +3,12 @@
  *     cc -std=c11 -Wall -Wextra -Werror -Iinclude examples/session.c -ldl
  *
  * In a real translator open_stash is called after vkCreateInstance, because the Vulkan loader loads the layer there.
- * The argument, a path of the library, takes the loader's place, so that the example runs without Vulkan. */
+ * The argument, a path of the library, takes the loader's place, so that the example runs without Vulkan.
+ *
+ * A program that links the library names a function of it: else the linker drops the library with -Wl,--as-needed,
+ * which is the default of some distributions. With -DLINKED the example does that:
+ *
+ *     cc -std=c11 -DLINKED examples/session.c $(pkg-config --cflags --libs vkstash) -ldl */
 #include <ctype.h>
 #include <dlfcn.h>
 #include <stdio.h>
@@ -21,6 +26,7 @@ typedef struct Stash {
     VkstashResult (*store)(VkstashSession, const void *, size_t, const void *, size_t);
     VkstashResult (*destroy)(VkstashSession);
     VkstashSession session; /* 0: there is none, and everything is translated */
+    const char *why;        /* there is none */
 } Stash;
 
 /* Copies a pointer to a function, which ISO C does not convert. Returns whether there is one. */
@@ -28,6 +34,35 @@ static int look_up(VkstashFunction (*get)(const char *), const char *name, void 
     VkstashFunction function = get(name);
     memcpy(to, &function, sizeof function);
     return function != NULL;
+}
+
+/* The function that has all others. NULL: the library is not loaded. */
+static VkstashFunction (*find_library(void))(const char *) {
+#ifdef LINKED
+    return vkstash_get_proc_addr;
+#else
+    VkstashFunction (*get)(const char *) = NULL;
+    /* By its SONAME, whatever its path, if it is loaded. It is never unloaded. */
+    void *library = dlopen("libVkLayer_vkstash.so", RTLD_NOW | RTLD_NOLOAD);
+    void *symbol = library != NULL ? dlsym(library, "vkstash_get_proc_addr") : NULL;
+    memcpy(&get, &symbol, sizeof get);
+    return get;
+#endif
+}
+
+/* Why vkstash_create_session has failed. */
+static const char *in_words(VkstashResult result) {
+    switch (result) {
+    case VKSTASH_ERROR_NOT_CURRENTLY_AVAILABLE:
+        return "disabled (VKSTASH_DISABLE, or 'vkstash cache disable sessions'), busy, or without a folder";
+    case VKSTASH_ERROR_ALREADY_EXISTS: return "open already, with another mode, other flags or another version";
+    case VKSTASH_ERROR_REFUSED: return "a file or folder is not the cache's, or others may write to it";
+    case VKSTASH_ERROR_READ_ONLY: return "the folder can only be read";
+    case VKSTASH_ERROR_DISK_FULL: return "the disk is full";
+    case VKSTASH_ERROR_OUT_OF_MEMORY: return "there is not enough memory";
+    case VKSTASH_ERROR_INVALID_ARGUMENT: return "a fault of this program: an invalid argument";
+    default: return "an error of the system or of the library";
+    }
 }
 
 static Stash open_stash(void) {
@@ -40,19 +75,16 @@ static Stash open_stash(void) {
         .version = TRANSLATOR_VERSION,
     };
     Stash stash = {0};
-    /* By its SONAME, whatever its path, if it is loaded. It is never unloaded. */
-    void *library = dlopen("libVkLayer_vkstash.so", RTLD_NOW | RTLD_NOLOAD);
-    if (library == NULL) return stash;
-    VkstashFunction (*get)(const char *);
-    void *symbol = dlsym(library, "vkstash_get_proc_addr");
-    if (symbol == NULL) return stash;
-    memcpy(&get, &symbol, sizeof get);
+    VkstashFunction (*get)(const char *) = find_library();
+    stash.why = "libVkLayer_vkstash.so is not loaded: the Vulkan loader loads it where VKSTASH=1 is set";
+    if (get == NULL) return stash;
+    stash.why = "the library lacks a function: it is too old";
     if (look_up(get, "vkstash_create_session", &stash.create) &&
         look_up(get, "vkstash_find_value", &stash.find) &&
         look_up(get, "vkstash_store_value", &stash.store) &&
         look_up(get, "vkstash_destroy_session", &stash.destroy))
         /* session stays 0 after an error. The name is the VkApplicationInfo::pApplicationName of the program. */
-        stash.create(&desc, NULL, "example", &stash.session);
+        stash.why = in_words(stash.create(&desc, NULL, "example", &stash.session));
     return stash;
 }
 
@@ -80,9 +112,11 @@ static char *find(const Stash *stash, const char *source, size_t *size) {
 int main(int count, char **arguments) {
     const char *source = "a shader";
     size_t size;
-    if (count > 1) dlopen(arguments[1], RTLD_NOW);
+    if (count > 1 && dlopen(arguments[1], RTLD_NOW) == NULL) fprintf(stderr, "%s\n", dlerror());
 
     Stash stash = open_stash();
+    if (stash.session != 0) fputs("session: open\n", stderr);
+    else fprintf(stderr, "no session: %s\n", stash.why);
     char *code = find(&stash, source, &size);
     const char *origin = "from the session";
     if (code == NULL) {

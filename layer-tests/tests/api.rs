@@ -165,14 +165,54 @@ fn the_example_of_the_documents_works_with_and_without_the_library() {
     compiler.args(WARNINGS).args(["-std=c11", "-I"]).arg(repository().join("include"));
     succeed(compiler.arg(&source).arg("-o").arg(&program).arg("-ldl"));
     let library = paths::layer_library();
-    let run = |library: Option<&Path>| {
+    let stash = folder.path().join("stash");
+    let run = |library: Option<&Path>| translated(Command::new(&program).args(library), &stash);
+    let without = ("no session: libVkLayer_vkstash.so is not loaded", "translated: A SHADER\n");
+    assert_said(&run(None), without);
+    assert_said(&run(Some(&library)), ("session: open\n", "translated: A SHADER\n"));
+    assert_said(&run(Some(&library)), ("session: open\n", "from the session: A SHADER\n"));
+    assert_said(&run(None), without);
+    let mut disabled = Command::new(&program);
+    let disabled = translated(disabled.arg(&library).env("VKSTASH_DISABLE", "1"), &stash);
+    assert_said(&disabled, ("no session: disabled (VKSTASH_DISABLE", "translated: A SHADER\n"));
+}
+
+/// Where linkers drop libraries of which nothing is needed, the linked example keeps it, and says why it has no
+/// session.
+#[test]
+fn the_example_linked_as_needed_has_a_session_and_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(mut compiler) = compiler("cc") else { return };
+    let program = folder.path().join("session");
+    compiler.args(WARNINGS).args(["-std=c11", "-DLINKED", "-Wl,--as-needed"]);
+    compiler.arg(repository().join("examples/session.c")).arg("-o").arg(&program);
+    succeed(compiler.args(flags(folder.path())).arg("-ldl"));
+    let stash = folder.path().join("stash");
+    let run = |variables: &[(&str, &str)]| {
         let mut command = Command::new(&program);
-        succeed(command.args(library).env("VKSTASH_DIR", folder.path().join("stash")))
+        command.env("LD_LIBRARY_PATH", paths::layer_library().parent().unwrap());
+        translated(command.envs(variables.iter().copied()), &stash)
     };
-    assert_eq!(run(None), "translated: A SHADER\n");
-    assert_eq!(run(Some(&library)), "translated: A SHADER\n");
-    assert_eq!(run(Some(&library)), "from the session: A SHADER\n");
-    assert_eq!(run(None), "translated: A SHADER\n");
+    assert_said(&run(&[]), ("session: open\n", "translated: A SHADER\n"));
+    assert_said(&run(&[]), ("session: open\n", "from the session: A SHADER\n"));
+    let disabled = ("no session: disabled (VKSTASH_DISABLE", "translated: A SHADER\n");
+    assert_said(&run(&[("VKSTASH_DISABLE", "1")]), disabled);
+    fs::write(stash.join("config.toml"), "disabled-caches = ['sessions']\n").unwrap();
+    assert_said(&run(&[]), disabled);
+}
+
+/// What the example prints, with this stash.
+fn translated(example: &mut Command, stash: &Path) -> Output {
+    let output = example.env("VKSTASH_DIR", stash).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    output
+}
+
+/// What the example says of its session, in a line of its own after the library's, and what it prints.
+fn assert_said(output: &Output, (of_session, printed): (&str, &str)) {
+    let said = format!("\n{}", String::from_utf8_lossy(&output.stderr));
+    assert!(said.contains(&format!("\n{of_session}")), "{said:?}, not {of_session:?}");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), printed);
 }
 
 #[test]
