@@ -288,7 +288,9 @@ check_installed() {
     for link in timers.target.wants/vkstash-prewarm.timer default.target.wants/vkstash-prewarm.path; do
         [ -e "$wants/$link" ] || fail "$wants/$link enables nothing"
     done
-    as_user() { env -i PATH="$PATH" HOME="$home" XDG_DATA_DIRS="$data" "$prefix/bin/vkstash" "$@"; }
+    as_user() {
+        env -i PATH="$PATH" HOME="$home" TMPDIR="$scratch/tmp" XDG_DATA_DIRS="$data" "$prefix/bin/vkstash" "$@"
+    }
     as_user run -- true >"$scratch/log" 2>&1 || fail "vkstash run: $(cat "$scratch/log")"
     # What it says of the machine and its drivers does not count here, nor its status.
     as_user doctor >"$scratch/log" 2>&1 || true
@@ -299,12 +301,17 @@ check_installed() {
     left=$(find "$prefix" \( -type f -o -type l \) -not -path "$home/.cache/*" -not -path "$home/.config/*")
     left+=$(find "$home" -name 'vkstash-prewarm.*')
     [ -z "$left" ] || fail "install.sh $* --uninstall leaves $left"
+    [ "$1" = --user ] || return 0
+    env -i PATH="$PATH" HOME="$home" sh "$unpacked/install.sh" --user >/dev/null
+    as_user uninstall --purge --yes >"$scratch/log" 2>&1 || fail "vkstash uninstall: $(cat "$scratch/log")"
+    left=$(find "$prefix" \( -type f -o -type l \) && find "$home" -name '*vkstash*')
+    [ -z "$left" ] || fail "vkstash uninstall --purge leaves $left"
 }
 
 check_archive() {
     say "checking the archive"
     unpacked=$scratch/opt/$archive
-    mkdir "$scratch/opt" "$scratch/home" "$scratch/prefix"
+    mkdir "$scratch/opt" "$scratch/home" "$scratch/prefix" "$scratch/tmp"
     tar -C "$scratch/opt" -xJf "$packages/$archive.tar.xz"
     check_manifests "" "$unpacked"
     check_installed "$scratch/prefix/usr" "$scratch/home" --prefix "$scratch/prefix/usr"

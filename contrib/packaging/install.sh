@@ -4,7 +4,8 @@
 #   ./install.sh                   below /usr/local, for all users; as root
 #   ./install.sh --prefix FOLDER   below another folder
 #   ./install.sh --user            below ~/.local, for this user
-#   ./install.sh --uninstall       with the same --prefix or --user: removes what was installed
+#   ./install.sh --uninstall       with the same --prefix or --user: removes what was installed, as
+#                                  'vkstash uninstall' does with --prefix, --system (/usr/local) or without either
 #
 # The layer is on where VKSTASH=1 is set, or under `vkstash run`. A service is enabled that compiles pipelines again
 # after an update of a driver (`vkstash background` shows it, and switches it off). Stashes are not touched.
@@ -60,8 +61,8 @@ list=$prefix/share/vkstash/installed-files
 
 # The loader's manifests, the header, the file for pkg-config, and the service for updates of drivers name the folder:
 # the tool writes and removes them.
-manifests() {
-    if [ -n "$user" ]; then "$prefix/bin/vkstash" "$1"; else "$prefix/bin/vkstash" "$1" --prefix "$prefix"; fi
+tool() {
+    if [ -n "$user" ]; then "$1/bin/vkstash" "$2"; else "$1/bin/vkstash" "$2" --prefix "$prefix"; fi
 }
 
 # Where a file of the archive belongs below the prefix.
@@ -100,12 +101,8 @@ remove_listed() {
 if [ -n "$uninstall" ]; then
     [ -e "$list" ] || fail "nothing that this script installed is below $prefix"
     [ -w "$list" ] || fail "cannot write below $prefix: run this as root"
-    manifests uninstall
-    before=$(mktemp)
-    { cat "$list" && echo share/vkstash/installed-files; } >"$before"
-    remove_listed "$before"
-    rm -f "$before"
-    echo "removed vkstash from $prefix; stashes are left where they are"
+    # It removes the files of the list, too.
+    tool "$here" uninstall
     exit 0
 fi
 
@@ -130,7 +127,7 @@ if [ -e "$list" ]; then
 fi
 cp "$work/placed" "$list"
 chmod 644 "$list"
-manifests install >"$work/log" || fail "$(cat "$work/log")"
+tool "$prefix" install >"$work/log" || fail "$(cat "$work/log")"
 
 echo "installed $version below $prefix: $(wc -l <"$work/placed") files, and what 'vkstash install' writes:"
 sed -n 's/^wrote /    /p' "$work/log"

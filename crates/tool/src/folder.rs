@@ -125,17 +125,30 @@ pub(crate) fn remove_unlocked(parent: &Path, prefix: &str, is_over: impl Fn(&Sta
     }
 }
 
-/// A folder that is this user's alone and is never removed. A process that outlives its run goes on naming a folder in
-/// it as one where the loader looks for layers: nobody else must be able to make that again.
+/// A folder that is this user's alone and stays, until `vkstash uninstall --purge` removes it. A process that outlives
+/// its run goes on naming a folder in it as one where the loader looks for layers: nobody else must be able to make that
+/// again.
 ///
 /// It is in the temporary folder, which Steam's containers share with the host; they do not share XDG_RUNTIME_DIR.
 /// That is taken where somebody else has made a folder of this name.
 pub(crate) fn parent() -> io::Result<PathBuf> {
-    let name = format!("vkstash-{}", rustix::process::geteuid().as_raw());
+    let runtime = in_runtime();
+    let of_runtime = |error| runtime.map_or(Err(error), private);
+    private(temporary()?.join(name())).or_else(of_runtime)
+}
+
+/// Where that folder may be.
+pub(crate) fn parents() -> Vec<PathBuf> {
+    temporary().ok().map(|temporary| temporary.join(name())).into_iter().chain(in_runtime()).collect()
+}
+
+fn name() -> String {
+    format!("vkstash-{}", rustix::process::geteuid().as_raw())
+}
+
+fn in_runtime() -> Option<PathBuf> {
     let runtime = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
-    let runtime = runtime.filter(|path| path.is_absolute() && is_for_search_paths(path));
-    let of_runtime = |error| runtime.map_or(Err(error), |path| private(path.join(&name)));
-    private(temporary()?.join(&name)).or_else(of_runtime)
+    runtime.filter(|path| path.is_absolute() && is_for_search_paths(path)).map(|path| path.join(name()))
 }
 
 /// Makes it, if it is missing.

@@ -1,11 +1,18 @@
 //! `vkstash install` and `vkstash uninstall`: the manifests through which the Vulkan loader finds the layer, what a
 //! program in C needs to use its library, and the service that compiles again after an update of a driver.
+//!
+//! - `copied` what `install.sh` of the archive has copied, which goes with it
+//! - `purge` what was recorded, where that is to go, too
+
+mod copied;
+mod purge;
 
 use std::env;
 use std::io::{self, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf, absolute};
 
+use vkstash_model::variables;
 use vkstash_store::base::owner;
 
 use crate::cli::{InstallArgs, PlaceArgs, UninstallArgs};
@@ -15,7 +22,9 @@ use crate::elf::Arch;
 use crate::library::{self, Library, LibraryError};
 use crate::manifest::{self, Kind, LAYER_NAME, ManifestError, Occupant};
 use crate::output::Printer;
+use crate::units::counted;
 use crate::update_service::{self, LeftOut, manager};
+use copied::Copied;
 
 /// Why nothing, or not everything, was installed or removed.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +41,12 @@ pub(crate) enum InstallError {
     Path { path: PathBuf, error: io::Error },
     #[error("{} would be root's in a folder of user {owner}; run this as that user, or with --system", path.display())]
     OfAnother { path: PathBuf, owner: u32 },
+    #[error("cannot remove all of {}: {error}", path.display())]
+    Purge { path: PathBuf, error: io::Error },
+    #[error("nothing was removed: there is no terminal to ask on; say --yes")]
+    NobodyToAsk,
+    #[error("nothing was removed")]
+    Refused,
     #[error("cannot print what was done: {0}")]
     Print(#[from] io::Error),
 }
@@ -43,6 +58,8 @@ struct Place {
     /// The header's folder without the packager's staging folder.
     include: PathBuf,
     service: update_service::Folders,
+    /// Where `install.sh` of the archive copies to.
+    archive: PathBuf,
     /// Empty folders below these are removed. Others, such as `include`, are the system's.
     cleared: [PathBuf; 2],
     for_all: bool,
@@ -80,9 +97,10 @@ impl Place {
             }
         };
         let vulkan = staged(share.join("vulkan"));
+        let archive = staged(dirs.map_or(prefix.to_owned(), |dirs| dirs.home_dir().join(".local")));
         let cleared = [staged(share), staged(beside)];
         let is_a_home = !for_all && destdir.is_none();
-        Ok(Place { vulkan, development, include, service, cleared, for_all, is_a_home })
+        Ok(Place { vulkan, development, include, service, archive, cleared, for_all, is_a_home })
     }
 
     fn folder(&self, kind: Kind) -> PathBuf {
@@ -265,6 +283,10 @@ fn writable_by_others(library: &Path) -> bool {
 
 pub(crate) fn uninstall(args: &UninstallArgs) -> Result<(), InstallError> {
     let place = Place::of(&args.place)?;
+    let recorded = if place.is_a_home { purge::folders() } else { Vec::new() };
+    if args.purge && !args.yes && !recorded.is_empty() {
+        purge::ask(&recorded)?;
+    }
     let mut removal = Removal { place: &place, out: Printer::open()?, removed: 0, first_error: None };
     for kind in Kind::ALL {
         for path in manifest::written_in(&place.folder(kind))? {
@@ -286,14 +308,36 @@ pub(crate) fn uninstall(args: &UninstallArgs) -> Result<(), InstallError> {
     if was_heard {
         manager::forget();
     }
+    removal.remove_copied()?;
     let Removal { mut out, removed, first_error, .. } = removal;
     if let Some(error) = first_error {
         return Err(error.into());
+    }
+    if args.purge {
+        purge_all(&recorded, &mut out)?;
     }
     if removed == 0 {
         writeln!(out, "{LAYER_NAME} is not installed in {}", place.vulkan.display())?;
     } else if env::var_os("VKSTASH").is_some() {
         writeln!(out, "VKSTASH is still set in this environment; it has no effect any more.")?;
+    }
+    if !args.purge && !recorded.is_empty() {
+        writeln!(out, "What was recorded, and your settings, are left in:")?;
+        recorded.iter().try_for_each(|path| writeln!(out, "    {}", path.display()))?;
+    }
+    Ok(())
+}
+
+fn purge_all(recorded: &[PathBuf], out: &mut Printer) -> Result<(), InstallError> {
+    for path in recorded {
+        purge::remove(path)?;
+        writeln!(out, "removed {}", path.display())?;
+    }
+    purge::remove_temporary();
+    for variable in [variables::DIR, variables::CONFIG] {
+        if let Some(named) = env::var_os(variable) {
+            writeln!(out, "{variable} names {}, which is left as it is.", Path::new(&named).display())?;
+        }
     }
     Ok(())
 }
@@ -302,12 +346,25 @@ pub(crate) fn uninstall(args: &UninstallArgs) -> Result<(), InstallError> {
 struct Removal<'a> {
     place: &'a Place,
     out: Printer,
-    removed: u32,
+    removed: u64,
     /// The remaining files are still removed; the exit status is that of the first failure.
     first_error: Option<ManifestError>,
 }
 
 impl Removal<'_> {
+    /// What `install.sh` has copied: this program, too.
+    fn remove_copied(&mut self) -> Result<(), InstallError> {
+        let Some(copied) = Copied::below(&self.place.archive)? else { return Ok(()) };
+        let (removed, error) = copied.remove();
+        self.removed += removed;
+        let archive = self.place.archive.display();
+        writeln!(self.out, "removed {} that install.sh had copied to {archive}", counted(removed, "file"))?;
+        if let Some(error) = error {
+            self.first_error.get_or_insert(error);
+        }
+        Ok(())
+    }
+
     fn note(&mut self, path: &Path, result: Result<(), ManifestError>) -> io::Result<()> {
         match result {
             Ok(()) => {

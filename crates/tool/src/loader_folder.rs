@@ -65,6 +65,11 @@ impl LoaderFolder {
     }
 }
 
+/// Removes all such folders that no run uses.
+pub(crate) fn remove_all(parent: &Path) {
+    remove_unlocked(parent, PREFIX, |_| true);
+}
+
 fn manifest_folder(path: &Path) -> PathBuf {
     path.join("vulkan").join(Kind::Implicit.folder())
 }

@@ -180,3 +180,150 @@ fn root_installs_nothing_into_a_users_home() {
     assert!(one_error_line(&kept).contains("user 1234"), "{kept:?}");
     assert!(fs::read_dir(sandbox.home()).unwrap().next().is_none());
 }
+
+/// The page for players, whose commands a test follows.
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/player.md");
+const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../contrib/packaging/install.sh");
+
+/// The commands of the page's section about removing, block by block.
+fn commands_of_the_page() -> Vec<String> {
+    let page = fs::read_to_string(PAGE).unwrap();
+    let (_, section) = page.split_once("## Removing it\n").unwrap();
+    let blocks = section.split("```sh\n").skip(1).map(|block| block.split_once("```").unwrap().0);
+    blocks.map(str::to_owned).collect()
+}
+
+/// A folder like the archive's, below a home.
+fn unpacked(sandbox: &Sandbox) -> PathBuf {
+    let archive = sandbox.home().join("vkstash-0.1.0-x86_64");
+    let copied = |from: &Path, to: &str| {
+        let to = archive.join(to);
+        fs::create_dir_all(to.parent().unwrap()).unwrap();
+        fs::copy(from, to).unwrap();
+    };
+    copied(Path::new(SCRIPT), "install.sh");
+    copied(Path::new(env!("CARGO_BIN_EXE_vkstash")), "bin/vkstash");
+    copied(&std::env::current_exe().unwrap(), "lib/libVkLayer_vkstash.so");
+    for file in [
+        "share/man/man1/vkstash.1.gz",
+        "share/bash-completion/completions/vkstash",
+        "share/zsh/site-functions/_vkstash",
+        "share/fish/vendor_completions.d/vkstash.fish",
+        "share/doc/vkstash/docs/player.md",
+        "lib/systemd/user/vkstash-remote.timer",
+        "share/vulkan/implicit_layer.d/VkLayer_vkstash.x86_64.json",
+    ] {
+        copied(Path::new(PAGE), file);
+    }
+    archive
+}
+
+/// Everything that is not a folder below these, and every folder of vkstash's.
+fn left_in(folders: &[PathBuf]) -> Vec<PathBuf> {
+    let mut left = Vec::new();
+    for entry in folders.iter().flat_map(|folder| fs::read_dir(folder).unwrap()).map(Result::unwrap) {
+        let path = entry.path();
+        if !entry.file_type().unwrap().is_dir() || entry.file_name().to_string_lossy().contains("vkstash") {
+            left.push(path.clone());
+        }
+        if entry.file_type().unwrap().is_dir() {
+            left.extend(left_in(&[path]));
+        }
+    }
+    left
+}
+
+fn installed_from_the_archive(sandbox: &Sandbox) {
+    let archive = unpacked(sandbox);
+    let mut install = sandbox.command("sh");
+    install.arg(archive.join("install.sh")).arg("--user").env_remove("VKSTASH_LIBRARY");
+    let installed = output(&mut install);
+    assert!(installed.status.success(), "{installed:?}");
+}
+
+fn shell(sandbox: &Sandbox, script: &str) {
+    let mut shell = sandbox.command("sh");
+    shell.args(["-euc", script]).current_dir(sandbox.home()).env_remove("VKSTASH_LIBRARY");
+    let done = output(shell.stdin(Stdio::null()));
+    assert!(done.status.success(), "{script}: {done:?}");
+}
+
+/// A run, a setting, and a folder of what vkstash-remote fetches.
+fn use_it(sandbox: &Sandbox) {
+    shell(sandbox, "~/.local/bin/vkstash run --quiet -- true");
+    shell(sandbox, "~/.local/bin/vkstash config set limit 8GiB");
+    let stash = sandbox.home().join(".cache/vkstash/game-0000000000000001");
+    for file in [stash.join("portable/x"), sandbox.home().join(".local/share/vkstash/remote/store/base/x")] {
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, "").unwrap();
+    }
+}
+
+#[test]
+fn the_steps_of_the_page_for_players_leave_nothing() {
+    let commands = commands_of_the_page();
+    assert_eq!(commands.len(), 2, "{commands:?}");
+    let [purging, by_hand] = [0, 1].map(|block: usize| commands[block].clone());
+    let asked = purging.replace("--purge", "--purge --yes");
+    assert_ne!(asked, purging);
+    let not_purging = purging.replace(" --purge", "");
+    for steps in [vec![asked], vec![not_purging, by_hand]] {
+        let sandbox = Sandbox::new();
+        installed_from_the_archive(&sandbox);
+        use_it(&sandbox);
+        let places = [sandbox.home(), sandbox.temp()];
+        assert!(left_in(&places).len() > 30, "{:?}", left_in(&places));
+        for step in &steps {
+            shell(&sandbox, step);
+        }
+        assert_eq!(left_in(&places), [] as [PathBuf; 0], "{steps:?}");
+    }
+}
+
+#[test]
+fn what_was_copied_below_a_prefix_is_removed_by_the_tool_and_by_the_script() {
+    for by_the_script in [false, true] {
+        let sandbox = Sandbox::new();
+        let (archive, prefix) = (unpacked(&sandbox), sandbox.path("prefix"));
+        let [script, below] =
+            [archive.join("install.sh"), prefix.clone()].map(|path| path.display().to_string());
+        shell(&sandbox, &format!("sh {script} --prefix {below}"));
+        assert!(prefix.join("bin/vkstash").exists() && prefix.join("share/vkstash/installed-files").exists());
+        fs::write(prefix.join("bin/other"), "").unwrap();
+        // That of the user is another one.
+        shell(&sandbox, &format!("{below}/bin/vkstash uninstall"));
+        assert!(prefix.join("bin/vkstash").exists());
+        let tool = format!("{below}/bin/vkstash uninstall --prefix {below}");
+        let by_script = format!("sh {script} --uninstall --prefix={below}");
+        shell(&sandbox, if by_the_script { &by_script } else { &tool });
+        assert_eq!(left_in(std::slice::from_ref(&prefix)), [prefix.join("bin/other")]);
+    }
+}
+
+#[test]
+fn nothing_is_purged_before_somebody_was_asked() {
+    let sandbox = Sandbox::new();
+    installed_from_the_archive(&sandbox);
+    use_it(&sandbox);
+    let before = left_in(&[sandbox.home()]);
+    let refused = output(sandbox.tool().args(["uninstall", "--purge"]).stdin(Stdio::null()));
+    assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+    assert!(one_error_line(&refused).contains("say --yes"), "{refused:?}");
+    assert!(text(&refused.stdout).contains("/.cache/vkstash\n"), "{refused:?}");
+    assert_eq!(left_in(&[sandbox.home()]), before);
+    for place in [&["--system"][..], &["--prefix", "/nowhere"]] {
+        let wrong = output(sandbox.tool().args(["uninstall", "--purge", "--yes"]).args(place));
+        assert_eq!(wrong.status.code(), Some(2), "{wrong:?}");
+    }
+    // Without it, what stays is named, and a stash elsewhere is never touched.
+    let elsewhere = sandbox.path("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    let said = output(sandbox.tool().arg("uninstall"));
+    assert!(text(&said.stdout).contains("are left in:\n"), "{said:?}");
+    assert!(sandbox.home().join(".cache/vkstash").exists());
+    let purged =
+        output(sandbox.tool().args(["uninstall", "--purge", "--yes"]).env("VKSTASH_DIR", &elsewhere));
+    assert!(purged.status.success() && elsewhere.exists(), "{purged:?}");
+    assert!(text(&purged.stdout).contains("VKSTASH_DIR names "), "{purged:?}");
+    assert!(!sandbox.home().join(".cache/vkstash").exists());
+}

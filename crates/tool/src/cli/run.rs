@@ -107,6 +107,12 @@ pub(crate) struct InstallArgs {
 pub(crate) struct UninstallArgs {
     #[command(flatten)]
     pub(crate) place: PlaceArgs,
+    /// Also delete what was recorded, your settings, and what vkstash-remote has fetched; asks first
+    #[arg(long, conflicts_with_all = ["system", "prefix", "destdir"])]
+    pub(crate) purge: bool,
+    /// Do not ask
+    #[arg(long, short, requires = "purge")]
+    pub(crate) yes: bool,
 }
 
 #[derive(Args)]
