@@ -127,12 +127,11 @@ if [ -e "$list" ]; then
 fi
 cp "$work/placed" "$list"
 chmod 644 "$list"
-tool "$prefix" install >"$work/log" || fail "$(cat "$work/log")"
-
-echo "installed $version below $prefix: $(wc -l <"$work/placed") files, and what 'vkstash install' writes:"
-sed -n 's/^wrote /    /p' "$work/log"
+echo "copied $(wc -l <"$work/placed") files of $version to $prefix"
+# It says the rest.
+tool "$prefix" install || fail "what was copied stays: --uninstall removes it"
 case :${PATH:-}: in
 *":$prefix/bin:"*) ;;
 *) echo "$prefix/bin is not on your PATH" ;;
 esac
-echo "next: '$prefix/bin/vkstash doctor' looks whether all is well; '... run -- PROGRAM' runs a program with it"
+echo "'$prefix/bin/vkstash doctor' looks whether all is well"

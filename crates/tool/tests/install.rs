@@ -233,19 +233,21 @@ fn left_in(folders: &[PathBuf]) -> Vec<PathBuf> {
     left
 }
 
-fn installed_from_the_archive(sandbox: &Sandbox) {
+fn installed_from_the_archive(sandbox: &Sandbox) -> String {
     let archive = unpacked(sandbox);
     let mut install = sandbox.command("sh");
     install.arg(archive.join("install.sh")).arg("--user").env_remove("VKSTASH_LIBRARY");
     let installed = output(&mut install);
     assert!(installed.status.success(), "{installed:?}");
+    text(&installed.stdout).to_owned()
 }
 
-fn shell(sandbox: &Sandbox, script: &str) {
+fn shell(sandbox: &Sandbox, script: &str) -> String {
     let mut shell = sandbox.command("sh");
     shell.args(["-euc", script]).current_dir(sandbox.home()).env_remove("VKSTASH_LIBRARY");
     let done = output(shell.stdin(Stdio::null()));
     assert!(done.status.success(), "{script}: {done:?}");
+    text(&done.stdout).to_owned()
 }
 
 /// A run, a setting, and a folder of what vkstash-remote fetches.
@@ -257,6 +259,17 @@ fn use_it(sandbox: &Sandbox) {
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         fs::write(file, "").unwrap();
     }
+}
+
+#[test]
+fn the_script_of_the_archive_says_what_the_tool_says() {
+    let sandbox = Sandbox::new();
+    let said = installed_from_the_archive(&sandbox);
+    let tool = shell(&sandbox, "~/.local/bin/vkstash install");
+    assert!(tool.lines().count() > 12 && said.contains(&tool), "{said}");
+    let own: Vec<_> = said.lines().filter(|line| !tool.contains(line)).collect();
+    assert_eq!(own.len(), 3, "what was copied, the PATH, and doctor: {own:?}");
+    assert!(own[0].starts_with("copied 8 files of vkstash "), "{own:?}");
 }
 
 #[test]
