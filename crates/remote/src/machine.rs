@@ -43,20 +43,24 @@ pub(crate) struct Program {
 impl Program {
     /// The program that a command starts. None: there is none.
     pub(crate) fn of(command: &[OsString], path: Option<&OsStr>) -> Option<Program> {
-        let name = Path::new(command.first()?);
+        let words: Vec<_> = command.iter().map(|word| word.as_bytes()).collect();
+        let word = vkstash_model::command::program(&words);
+        if word.to_ascii_lowercase().ends_with(b".exe") {
+            return Some(Program { display: AppName::new(None, word, &[]).display });
+        }
+        let name = Path::new(OsStr::from_bytes(word));
         let is_program = |file: &PathBuf| {
             file.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
         };
         let found = match name.components().count() {
-            1 if !name.as_os_str().as_bytes().contains(&b'/') => {
+            0 => return None,
+            1 if !word.contains(&b'/') => {
                 std::env::split_paths(path?).map(|folder| folder.join(name)).find(is_program)?
             }
             _ => name.to_owned(),
         };
-        let command_line: Vec<_> = command.iter().map(|argument| argument.as_bytes().to_vec()).collect();
         let executable = found.canonicalize().ok()?;
-        let name = AppName::new(None, executable.as_os_str().as_bytes(), &command_line);
-        Some(Program { display: name.display })
+        Some(Program { display: AppName::new(None, executable.as_os_str().as_bytes(), &[]).display })
     }
 
     /// Whether that may be the folder of its application, wherever that is installed, and whatever it calls itself.
@@ -93,6 +97,10 @@ mod tests {
             }
         }
         assert!(program(&["no-such-program"]).is_none() && program(&[]).is_none());
+        let wrapped = program(&["nice", "-n", "5", "link"]).unwrap();
+        assert!(wrapped.may_be(&of(None, "/elsewhere/game.x86_64")));
+        let in_wine = program(&["wine", r"C:\a\Game.exe"]).unwrap();
+        assert!(in_wine.may_be(&of(None, "/elsewhere/Game.exe")));
     }
 
     #[test]

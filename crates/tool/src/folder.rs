@@ -126,8 +126,8 @@ pub(crate) fn remove_unlocked(parent: &Path, prefix: &str, is_over: impl Fn(&Sta
 }
 
 /// A folder that is this user's alone and stays, until `vkstash uninstall --purge` removes it. A process that outlives
-/// its run goes on naming a folder in it as one where the loader looks for layers: nobody else must be able to make that
-/// again.
+/// its run goes on naming a folder in it as one where the loader looks for layers: nobody else must be able to make
+/// that again.
 ///
 /// It is in the temporary folder, which Steam's containers share with the host; they do not share XDG_RUNTIME_DIR.
 /// That is taken where somebody else has made a folder of this name.

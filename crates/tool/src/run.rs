@@ -244,12 +244,13 @@ fn prepare(
 
 /// A program that is left alone elsewhere runs with the stash here, because the user has named it.
 fn include_named(command: &mut Command, excluded: Option<&str>, is_quiet: bool) {
-    let name = Path::new(command.get_program()).file_name().unwrap_or_default();
-    if env::var_os(EXCLUDED_PROGRAMS).is_none()
-        && is_excluded(excluded.unwrap_or(USUAL), name.as_encoded_bytes())
-    {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    let words: Vec<_> = words.map(OsStr::as_encoded_bytes).collect();
+    let path = vkstash_model::command::program(&words);
+    let name = path.rsplit(|byte| b"/\\".contains(byte)).next().unwrap_or_default();
+    if env::var_os(EXCLUDED_PROGRAMS).is_none() && is_excluded(excluded.unwrap_or(USUAL), name) {
         if !is_quiet {
-            let name = plain(&name.to_string_lossy());
+            let name = plain(&String::from_utf8_lossy(name));
             eprint_line(&format_args!(
                 "{name} is left alone elsewhere (`excluded-programs`); here it uses the stash"
             ));

@@ -791,6 +791,10 @@ fn a_browser_that_the_user_names_runs_with_the_stash() {
     };
     assert_eq!(run(None, &browser), ("<>".to_owned(), true));
     assert_eq!(run(Some("other"), &browser), ("<other>".to_owned(), false), "the user has said more");
+    let wrapped = output(sandbox.tool().args(["run", "--", "env", "A=b", "nice"]).arg(&browser));
+    assert!(
+        text(&wrapped.stdout) == "<>" && text(&wrapped.stderr).contains("firefox is left alone elsewhere")
+    );
     let game = sandbox.path("game");
     fs::copy(&browser, &game).unwrap();
     assert_eq!(run(None, &game), ("<unset>".to_owned(), false));

@@ -6,6 +6,8 @@ use std::fs;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::Path;
 
+use libc::c_ulong;
+
 use super::once::OnceLock;
 
 /// What the kernel appends to the path of a file that is gone.
@@ -122,15 +124,15 @@ fn started_by_linker() -> Option<Vec<u8>> {
         return None;
     }
     let maps = fs::read("/proc/self/maps").ok()?;
-    let path = maps.split(|byte| *byte == b'\n').find_map(|line| path_of_mapping(line, u64::from(entry)))?;
+    let path = maps.split(|byte| *byte == b'\n').find_map(|line| path_of_mapping(line, entry))?;
     let path = path.strip_suffix(DELETED).unwrap_or(path);
     Path::new(OsStr::from_bytes(path)).is_absolute().then(|| path.into())
 }
 
 /// The path in a line of /proc/self/maps, if its range has this address:
 /// `55d0c8a00000-55d0c8a01000 r-xp 00001000 fe:00 10248844    /path`.
-fn path_of_mapping(line: &[u8], address: u64) -> Option<&[u8]> {
-    let hex = |digits: &[u8]| u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok();
+fn path_of_mapping(line: &[u8], address: c_ulong) -> Option<&[u8]> {
+    let hex = |digits: &[u8]| c_ulong::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok();
     let (start, rest) = split_once(line, b'-')?;
     let (end, _) = split_once(rest, b' ')?;
     let has_address = (hex(start)?..hex(end)?).contains(&address);
@@ -199,11 +201,11 @@ mod tests {
 
     #[test]
     fn a_mapping_is_found_by_an_address_in_it() {
-        let line = b"55d0c8a00000-55d0c8a01000 r-xp 00001000 fe:00 10248844                   /a/the game";
-        assert_eq!(path_of_mapping(line, 0x55d0_c8a0_0fff), Some(&b"/a/the game"[..]));
-        assert_eq!(path_of_mapping(line, 0x55d0_c8a0_1000), None);
-        let nameless = b"7f2530239000-7f253023a000 rw-p 00000000 00:00 0 ";
-        assert_eq!(path_of_mapping(nameless, 0x7f25_3023_9000), None);
+        let line = b"55d00000-55d01000 r-xp 00001000 fe:00 10248844                   /a/the game";
+        assert_eq!(path_of_mapping(line, 0x55d0_0fff), Some(&b"/a/the game"[..]));
+        assert_eq!(path_of_mapping(line, 0x55d0_1000), None);
+        let nameless = b"7f239000-7f23a000 rw-p 00000000 00:00 0 ";
+        assert_eq!(path_of_mapping(nameless, 0x7f23_9000), None);
         for broken in [&b""[..], b"-", b"- ", b"x-y /z", b"1-2"] {
             assert_eq!(path_of_mapping(broken, 1), None);
         }
