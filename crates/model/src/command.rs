@@ -94,10 +94,13 @@ const LOADER: Wrapper = wrapper(
 
 const SHELLS: &[&str] = &["sh", "bash", "dash", "ash", "zsh", "ksh"];
 
-/// The word that names the program which a command of these words runs in the end. Where that cannot be told, the
-/// program of which it cannot: a shell with a text that is more than one simple command, for instance. Empty: there are
-/// no words.
+/// The word that names the program which a command of these words runs in the end: the first one that ends in `.exe`,
+/// whatever starts that. Where it cannot be told, the program of which it cannot: a shell with a text that is more than
+/// one simple command, for instance. Empty: there are no words.
 pub fn program<'a>(words: &[&'a [u8]]) -> &'a [u8] {
+    if let Some(exe) = words.iter().find(|word| is_exe(word)) {
+        return exe;
+    }
     let mut words = words.to_owned();
     // Each turn takes a word away.
     loop {
@@ -107,6 +110,11 @@ pub fn program<'a>(words: &[&'a [u8]]) -> &'a [u8] {
             _ => return first,
         }
     }
+}
+
+/// Whether that names a program of Windows.
+pub fn is_exe(word: &[u8]) -> bool {
+    word.last_chunk::<4>().is_some_and(|end| end.eq_ignore_ascii_case(b".exe"))
 }
 
 /// The command that the program of this name starts.
@@ -242,6 +250,16 @@ mod tests {
         ] {
             assert_eq!(of(line), "X", "{line}");
         }
+    }
+
+    #[test]
+    fn a_program_of_windows_is_the_program_whatever_starts_it() {
+        for line in
+            ["wine|a/Game.exe|X.exe", "_v2-entry-point|--verb=run|--|proton|run|a/Game.exe", "a/Game.exe"]
+        {
+            assert_eq!(of(line), "a/Game.exe", "{line}");
+        }
+        assert_eq!(of(r"nice|wine|C:\\a\\GAME.EXE"), r"C:\\a\\GAME.EXE");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use vkstash_model::command;
 use vkstash_store::format::app_name::AppName;
 
 use crate::home::names_in;
@@ -44,8 +45,8 @@ impl Program {
     /// The program that a command starts. None: there is none.
     pub(crate) fn of(command: &[OsString], path: Option<&OsStr>) -> Option<Program> {
         let words: Vec<_> = command.iter().map(|word| word.as_bytes()).collect();
-        let word = vkstash_model::command::program(&words);
-        if word.to_ascii_lowercase().ends_with(b".exe") {
+        let word = command::program(&words);
+        if command::is_exe(word) {
             return Some(Program { display: AppName::new(None, word, &[]).display });
         }
         let name = Path::new(OsStr::from_bytes(word));

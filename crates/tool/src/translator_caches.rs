@@ -64,14 +64,12 @@ pub(crate) fn place(
 }
 
 /// The name of the folder of the program that a command runs in the end: its file name without extension, and a digest
-/// of what tells it from others. Wine's programs are known by their extension, whatever starts Wine.
+/// of what tells it from others.
 fn name(line: &[impl AsRef<OsStr>]) -> String {
-    let is_exe = |argument: &&[u8]| argument.to_ascii_lowercase().ends_with(b".exe");
     let arguments: Vec<_> = line.iter().map(|argument| argument.as_ref().as_bytes()).collect();
-    let exe = arguments.iter().copied().find(is_exe);
-    let program = exe.unwrap_or_else(|| command::program(&arguments));
+    let program = command::program(&arguments);
     // A name without a folder is looked up in PATH, and a path with backslashes in the prefix.
-    let is_relative = (exe.is_some() || program.contains(&b'/')) && !program.contains(&b'\\');
+    let is_relative = (command::is_exe(program) || program.contains(&b'/')) && !program.contains(&b'\\');
     let path = Path::new(OsStr::from_bytes(program));
     let path = is_relative.then(|| absolute(path).ok()).flatten().unwrap_or_else(|| path.to_owned());
     let mut hash = Sha256::new();
