@@ -312,9 +312,7 @@ impl Plan {
             _ => PlanState::NotMade,
         }
     }
-}
 
-impl Plan {
     /// The program asks for the key at this position, which is none of the last run's: the work goes on behind it,
     /// unless it is there already. Returns the position where the work was.
     fn go_on_in_other(&self, position: usize) -> usize {

@@ -2,27 +2,17 @@
 
 use std::env;
 use std::ffi::{OsStr, OsString};
-use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::process::Command;
 
 use crate::library::Library;
-use crate::loader_folder::LoaderFolder;
+use crate::loader_folder::{FolderError, LoaderFolder};
 use crate::manifest::{self, Kind, ManifestError};
 
 /// The loader's value for an unset XDG_DATA_DIRS. Once the variable is set, it must name these folders, or the loader
 /// finds no driver.
 const DEFAULT_DATA_DIRS: &str = "/usr/local/share:/usr/share";
-
-/// Why there is no folder with manifests.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum FolderError {
-    #[error(transparent)]
-    Manifest(#[from] ManifestError),
-    #[error("cannot make a folder for this run: {0}")]
-    Folder(#[from] io::Error),
-}
 
 /// The folder with the manifests of these libraries.
 pub(crate) fn folder_for(libraries: &[Library]) -> Result<LoaderFolder, FolderError> {

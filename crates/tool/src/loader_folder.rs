@@ -15,9 +15,8 @@ use rustix::io::Errno;
 use sha2::{Digest as _, Sha256};
 use vkstash_store::base::util::unix_ms;
 
-use crate::environment::FolderError;
 use crate::folder::{is_at, opened, parent, remove_unlocked};
-use crate::manifest::{self, Kind};
+use crate::manifest::{self, Kind, ManifestError};
 
 /// Prefix of the names of such folders.
 const PREFIX: &str = "vkstash-loader-";
@@ -29,6 +28,15 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// layer and each library of a developer would leave one for good. A process that still names it has no layer any more
 /// in the programs that it starts, until a run makes the folder again; nobody but this user can make it.
 const UNUSED: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+
+/// Why there is no folder with manifests.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum FolderError {
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
+    #[error("cannot make a folder for this run: {0}")]
+    Folder(#[from] io::Error),
+}
 
 /// A folder with these manifests, whoever has made it. Its name is a digest of them, so that runs with other libraries,
 /// or of another version, have another one, and those with the same share it.

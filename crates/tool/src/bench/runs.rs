@@ -13,9 +13,10 @@ use tempfile::TempDir;
 use vkstash_store::reports::model::RunReport;
 
 use crate::cli::BenchArgs;
-use crate::environment::{self, FolderError};
+use crate::environment;
 use crate::folder::Folder;
 use crate::library::{self, Library, LibraryError};
+use crate::loader_folder::FolderError;
 use crate::root;
 use crate::signals::{BlockedSignals, Ended};
 use crate::start;
