@@ -30,6 +30,9 @@ pub struct Plan {
     /// Before that position there are keys that were not returned: the program has gone on to a place behind them, or
     /// they are to be returned again.
     skipped: AtomicBool,
+    /// [`Plan::next`] has found nothing to return, and no request has changed that since: each request of the program
+    /// asks, and must not look at all runs.
+    is_exhausted: AtomicBool,
     /// No more keys are returned. Held by the worker that takes a key or gives one back; requests never wait for it.
     is_over: Mutex<bool>,
     /// The same, for those who do not wait: what a request changes afterwards makes no key due.
@@ -120,6 +123,7 @@ impl Plan {
             states,
             next: AtomicUsize::new(0),
             skipped: AtomicBool::new(false),
+            is_exhausted: AtomicBool::new(false),
             is_over: Mutex::default(),
             has_ended: AtomicBool::new(false),
         }
@@ -134,15 +138,22 @@ impl Plan {
             let position = self.next.load(Ordering::Relaxed);
             let place = self.place_from(position).filter(|_| !*is_over);
             if place.is_none() && (*is_over || !self.skipped.swap(false, Ordering::Relaxed)) {
-                return None;
+                // After the note once more: a request before it has not taken it back.
+                if *is_over || self.is_exhausted.swap(true, Ordering::SeqCst) {
+                    return None;
+                }
+                continue;
             }
             let goes_to = place.map_or(0, |place| place + 1);
             // A request may go on to another place meanwhile.
             let goes = self.next.compare_exchange(position, goes_to, Ordering::Relaxed, Ordering::Relaxed);
             match (goes, place) {
-                (Ok(_), Some(place)) if self.take(place) => return self.keys.get(place),
+                (Ok(_), Some(place)) if self.take(place) => {
+                    self.is_exhausted.store(false, Ordering::SeqCst);
+                    return self.keys.get(place);
+                }
                 // What was left behind is still to be looked for.
-                (Err(_), None) => self.skipped.store(true, Ordering::Relaxed),
+                (Err(_), None) => self.leave_behind(),
                 _ => {}
             }
         }
@@ -186,8 +197,13 @@ impl Plan {
 
     /// Whether [`Plan::next`] may return another key now.
     pub fn has_more(&self) -> bool {
-        let is_left = || self.place_from(self.next.load(Ordering::Relaxed)).is_some();
-        !self.has_ended.load(Ordering::Relaxed) && (self.skipped.load(Ordering::Relaxed) || is_left())
+        !self.has_ended.load(Ordering::Relaxed) && !self.is_exhausted.load(Ordering::Relaxed)
+    }
+
+    /// Before the next position there are keys that were not returned.
+    fn leave_behind(&self) {
+        self.skipped.store(true, Ordering::Relaxed);
+        self.is_exhausted.store(false, Ordering::SeqCst);
     }
 
     /// Whether so much may be returned that it is worth waking a worker: for a request, which looks at no other run
@@ -232,7 +248,10 @@ impl Plan {
             self.states[position].fetch_and(!RETURNED, Ordering::Relaxed);
             first = first.min(position);
         }
-        self.next.fetch_min(first, Ordering::Relaxed);
+        if first != usize::MAX {
+            self.next.fetch_min(first, Ordering::Relaxed);
+            self.is_exhausted.store(false, Ordering::SeqCst);
+        }
     }
 
     fn leave_out(&self, key: &Key, why: u8) {
@@ -249,7 +268,9 @@ impl Plan {
         let is_over = self.is_over.lock();
         self.be_no_more_ahead(position);
         self.states[position].fetch_and(!RETURNED, Ordering::Relaxed);
-        self.skipped.store(!*is_over, Ordering::Relaxed);
+        if !*is_over {
+            self.leave_behind();
+        }
     }
 
     fn be_no_more_ahead(&self, position: usize) {
@@ -302,7 +323,7 @@ impl Plan {
             false => self.next.fetch_max(position + 1, Ordering::Relaxed),
         };
         if left < position {
-            self.skipped.store(true, Ordering::Relaxed);
+            self.leave_behind();
         }
         match before {
             _ if before & RELEASED != 0 => PlanState::Released,
@@ -319,9 +340,14 @@ impl Plan {
         let run = self.run_at(position);
         self.others[run].asked.fetch_add(1, Ordering::Relaxed);
         self.latest.store(run, Ordering::Relaxed);
-        let is_there = position + 1..=self.end_of(run);
-        let go_on = |next| (!is_there.contains(&next)).then_some(position + 1);
-        self.next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, go_on).unwrap_or_else(|next| next)
+        let end = self.end_of(run);
+        let go_on = |next| (!(position + 1..=end).contains(&next)).then_some(position + 1);
+        let left =
+            self.next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, go_on).unwrap_or_else(|next| next);
+        if left != end {
+            self.is_exhausted.store(false, Ordering::SeqCst);
+        }
+        left
     }
 }
 
@@ -465,6 +491,7 @@ mod tests {
         assert!(plan.is_due() && plan.available() == 100);
         assert_eq!(rest(&plan), (120..200).collect::<Vec<_>>(), "all of its job, and nothing of the others");
         plan.note_request(&[105; 32]);
+        assert!(plan.has_more(), "a request has changed what may be returned");
         assert_eq!(rest(&plan), [106], "of a run that the work has gone past");
         plan.note_request(&[11; 32]);
         assert_eq!(rest(&plan), [12, 13, 14, 15]);

@@ -47,7 +47,7 @@ impl Program {
         let words: Vec<_> = command.iter().map(|word| word.as_bytes()).collect();
         let word = command::program(&words);
         if command::is_exe(word) {
-            return Some(Program { display: AppName::new(None, word, &[]).display });
+            return Some(Program { display: AppName::new(None, word).display });
         }
         let name = Path::new(OsStr::from_bytes(word));
         let is_program = |file: &PathBuf| {
@@ -61,7 +61,7 @@ impl Program {
             _ => name.to_owned(),
         };
         let executable = found.canonicalize().ok()?;
-        Some(Program { display: AppName::new(None, executable.as_os_str().as_bytes(), &[]).display })
+        Some(Program { display: AppName::new(None, executable.as_os_str().as_bytes()).display })
     }
 
     /// Whether that may be the folder of its application, wherever that is installed, and whatever it calls itself.
@@ -87,9 +87,8 @@ mod tests {
             let command: Vec<OsString> = command.iter().map(OsString::from).collect();
             Program::of(&command, Some(folder.path().as_os_str()))
         };
-        let of = |name: Option<&str>, file: &str| {
-            AppName::new(name.map(str::as_bytes), file.as_bytes(), &[]).folder
-        };
+        let of =
+            |name: Option<&str>, file: &str| AppName::new(name.map(str::as_bytes), file.as_bytes()).folder;
         for command in ["link", "game.x86_64", file.to_str().unwrap()] {
             let program = program(&[command]).unwrap();
             for name in [None, Some("engine"), Some("My Game")] {

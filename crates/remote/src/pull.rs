@@ -240,8 +240,9 @@ impl Pull<'_> {
         let mut pulled = Pulled::default();
         let wanted = self.wanted().await?;
         let mut by_application = self.answers(&wanted, &mut pulled).await?;
-        let kin = self.kin(&wanted, &by_application).await;
-        by_application.extend(self.answers(&kin, &mut pulled).await?);
+        let kin = self.kin(&by_application).await;
+        // What was had of the others stays, whatever becomes of these.
+        by_application.extend(self.answers(&kin, &mut pulled).await.unwrap_or_default());
         let mut needed = BTreeSet::new();
         for (application, answers) in by_application {
             self.application(&application, answers, &mut pulled, &mut needed).await;
@@ -296,24 +297,31 @@ impl Pull<'_> {
         Ok(by_application)
     }
 
-    /// For applications of which the store has nothing: the manifests of other installations of them. None where the
-    /// store gives no lists.
-    async fn kin(&self, wanted: &Targets, answers: &BTreeMap<String, Vec<(Target, Answer)>>) -> Targets {
-        let is_absent = |answers: &Vec<(Target, Answer)>| {
-            answers.iter().all(|(_, answer)| matches!(answer, Answer::Nothing))
+    /// For applications that were asked for and of which the store has nothing: the manifests of other installations of
+    /// them. None where the store gives no lists.
+    async fn kin(&self, answers: &BTreeMap<String, Vec<(Target, Answer)>>) -> Targets {
+        let is_absent = |application: &String| {
+            let answers = answers.get(application).into_iter().flatten();
+            answers.fold(true, |all, (_, answer)| all && matches!(answer, Answer::Nothing))
         };
-        let absent: Vec<_> = answers.iter().filter(|(_, answers)| is_absent(answers)).collect();
+        let absent = self.request.applications.iter().filter(|(application, _)| is_absent(application));
+        let absent: Vec<_> = absent.collect();
         let mut kin = Targets::new();
         if absent.is_empty() {
             return kin;
         }
         let folders = self.bucket.folders(&names::manifests()).await.unwrap_or_default();
-        for (application, _) in absent {
+        for (application, devices) in absent {
             let is_kin =
-                |folder: &&String| !wanted.contains_key(*folder) && AppName::are_kin(folder, application);
+                |folder: &&String| !answers.contains_key(*folder) && AppName::are_kin(folder, application);
             for folder in folders.iter().filter(is_kin) {
-                let targets = wanted.get(application).cloned().unwrap_or_default();
-                kin.entry(folder.clone()).or_default().extend(targets);
+                let targets = kin.entry(folder.clone()).or_default();
+                if devices.is_empty() {
+                    let place = names::manifests().join(folder.as_str());
+                    let listed = self.bucket.list(&place, MOST_LISTED).await.unwrap_or_default();
+                    targets.extend(listed.iter().filter_map(|listed| Target::parse(listed.name.last()?)));
+                }
+                targets.extend(devices.iter().map(|header| Target::Device(header.short_digest())));
             }
         }
         kin
@@ -333,9 +341,11 @@ impl Pull<'_> {
             let targets = devices.iter().map(|header| Target::Device(header.short_digest()));
             wanted.entry(application.clone()).or_default().extend(targets);
         }
-        // What is in the base is kept up to date.
+        // What is in the base is kept up to date, and what is withdrawn of it goes: programs are served what is kin, too.
         for (application, targets) in self.home.known() {
-            if self.request.all || self.request.kept || wanted.contains_key(&application) {
+            let is_named =
+                || wanted.keys().any(|named| *named == application || AppName::are_kin(named, &application));
+            if self.request.all || self.request.kept || is_named() {
                 wanted.entry(application).or_default().extend(targets);
             }
         }

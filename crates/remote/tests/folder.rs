@@ -30,9 +30,17 @@ fn where_the_store_has_none_of_an_installation_another_one_counts() {
     let pulled = pull(vec![(own.folder.clone(), vec![header()])]);
     assert_eq!((pulled.updated, pulled.failures.len()), (1, 0), "{}", machine.lines.all());
     assert_eq!(served_to(&machine.home.base(), &own, 0..4), [0, 1, 2]);
-    let again = pull(vec![(own.folder.clone(), vec![header()])]);
-    assert_eq!((again.updated, again.unchanged), (0, 1), "{again:?}");
-    assert_eq!(served_to(&machine.home.base(), &own, 0..4), [0, 1, 2]);
+    // Of all devices nothing else is known.
+    for devices in [vec![header()], Vec::new()] {
+        let again = pull(vec![(own.folder.clone(), devices)]);
+        assert_eq!((again.updated, again.failures.len()), (0, 0), "{again:?}");
+        assert!(again.unchanged > 0, "{again:?}");
+        assert_eq!(served_to(&machine.home.base(), &own, 0..4), [0, 1, 2]);
+    }
+    // What is withdrawn goes with the next pull, also where it was another installation's.
+    std::fs::remove_dir_all(world.store().join("v1/manifests")).unwrap();
+    pull(vec![(own.folder.clone(), vec![header()])]);
+    assert_eq!(served_to(&machine.home.base(), &own, 0..4), [0_u64; 0]);
 }
 
 #[test]

@@ -39,7 +39,7 @@ pub(crate) const NOW: u64 = 1_800_000_000;
 pub(crate) const DAY: u64 = 24 * 3600;
 
 pub(crate) fn app(name: &str) -> AppName {
-    AppName::new(None, name.as_bytes(), &[])
+    AppName::new(None, name.as_bytes())
 }
 
 pub(crate) fn key(number: u64) -> Key {

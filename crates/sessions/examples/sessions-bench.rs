@@ -170,7 +170,7 @@ fn main() {
     // On a real disk, where programs were built, and also where this one was carried to.
     let own_path = std::env::current_exe().unwrap();
     let root = tempfile::tempdir_in(own_path.parent().unwrap()).unwrap();
-    let app = AppName::new(Some(b"sessions-bench"), b"/bin/sessions-bench", &[]);
+    let app = AppName::new(Some(b"sessions-bench"), b"/bin/sessions-bench");
     let place = Place::new(root.path(), &app);
     let setting = Setting { root, app, place, entries, length };
     let cores = std::thread::available_parallelism().unwrap().get();

@@ -31,8 +31,7 @@ impl Folder {
     /// Makes a new folder, for this user only, and removes the folders of killed runs.
     pub(crate) fn create() -> io::Result<Folder> {
         let parent = parent()?;
-        // Folders that killed runs have left: no process holds their locks.
-        remove_unlocked(&parent, PREFIX, |_| true);
+        remove_ended(&parent);
         for _ in 0..ATTEMPTS {
             let private = fs::Permissions::from_mode(0o700);
             let folder = tempfile::Builder::new().prefix(PREFIX).permissions(private).tempdir_in(&parent)?;
@@ -50,8 +49,7 @@ impl Folder {
         self.folder.path()
     }
 
-    /// The folder for VKSTASH_REPORT. Below the one that a process that outlives this run finds gone: the layer then
-    /// makes neither again.
+    /// The folder for VKSTASH_REPORT. A process that outlives this run makes it again, and the next run removes it.
     pub(crate) fn report_folder(&self) -> PathBuf {
         self.path().join("reports")
     }
@@ -68,8 +66,7 @@ impl Folder {
 
     /// Copies the reports to `target`. A failure loses reports; the run goes on.
     pub(crate) fn copy_reports(&self, target: &Path) {
-        // As the layer does: what is above it may have been the folder of a run that has ended.
-        let _ = DirBuilder::new().mode(0o700).create(target);
+        let _ = fs::create_dir_all(target);
         if self.had_instance() {
             runs::note_instance(target);
         }
@@ -104,6 +101,12 @@ fn is_locked_by_us(fd: &OwnedFd) -> bool {
 pub(crate) fn is_at(fd: &OwnedFd, path: &Path) -> bool {
     let (Ok(here), Ok(there)) = (rustix::fs::fstat(fd), rustix::fs::lstat(path)) else { return false };
     (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino)
+}
+
+/// Removes the folders that killed runs have left, and those that processes have made again which outlived their run:
+/// no process holds their locks.
+pub(crate) fn remove_ended(parent: &Path) {
+    remove_unlocked(parent, PREFIX, |_| true);
 }
 
 /// Removes the folders of this user below `parent` that have a name with this prefix, and whose locks no process holds,

@@ -94,7 +94,7 @@ impl Owner<'_> {
         // The file of one that was only taken in is not known; most are called as their folders are.
         let is_of = |info: &ApplicationInfo, own: &[u8]| {
             let path = if program_of(info).is_empty() { &info.display } else { program_of(info) };
-            AppName::are_kin(&info.folder, &AppName::new(Some(own), path.as_bytes(), &[]).folder)
+            AppName::are_kin(&info.folder, &AppName::new(Some(own), path.as_bytes()).folder)
         };
         let fits = |info: &&ApplicationInfo| names.iter().any(|own| is_of(info, own));
         let fitting: Vec<_> = found.iter().filter(fits).collect();

@@ -79,7 +79,7 @@ fn name(line: &[impl AsRef<OsStr>]) -> String {
         hash.update(env::var_os(place).unwrap_or_default().as_bytes());
     }
     let file = program.rsplit(|byte| b"/\\".contains(byte)).next().unwrap_or_default();
-    format!("{}-{}", AppName::new(None, file, &[]).display, &hex::encode(hash.finalize())[..16])
+    format!("{}-{}", AppName::new(None, file).display, &hex::encode(hash.finalize())[..16])
 }
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ fn modes_are_stored_for_all_and_for_one_application() {
     let defaults = ["background allowed default", "developer-mode off default", "updates on default"];
     assert_eq!(shown(&sandbox, &dir, &[])[1..], defaults);
     assert!(!dir.exists(), "showing makes nothing");
-    let app = AppName::new(Some(b"game"), b"/bin/game", &[]);
+    let app = AppName::new(Some(b"game"), b"/bin/game");
     assert!(Stash::open_patiently(&dir, &app).unwrap().portable().put(
         Kind::Module,
         &[1; 32],

@@ -10,7 +10,7 @@ use vkstash_store::stash::uses::Run;
 use super::*;
 
 fn app(name: &str) -> AppName {
-    AppName::new(None, name.as_bytes(), &[])
+    AppName::new(None, name.as_bytes())
 }
 
 /// Two runs of a program, of which the second records one artifact again.

@@ -25,7 +25,7 @@ fn lines(sandbox: &Sandbox, dir: &Path, arguments: &[&str]) -> Vec<String> {
 /// A stash of two applications with a module and a pipeline each.
 fn filled(dir: &Path) -> [AppName; 2] {
     ["game", "tool"].map(|name| {
-        let app = AppName::new(Some(name.as_bytes()), format!("/bin/{name}").as_bytes(), &[]);
+        let app = AppName::new(Some(name.as_bytes()), format!("/bin/{name}").as_bytes());
         let stash = Stash::open_patiently(dir, &app).unwrap();
         assert!(stash.portable().put(Kind::Module, &[1; 32], [1; 99].into()));
         assert!(stash.portable().put(Kind::Recipe, &[2; 32], [1; 99].into()));

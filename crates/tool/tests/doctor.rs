@@ -117,7 +117,7 @@ fn what_a_driver_or_the_environment_does_is_named() {
 fn folders_of_old_names_are_told_of_and_can_be_cleared() {
     let Some(machine) = machine() else { return };
     let (dir, old) = (machine.sandbox.path("stash"), "game-0123456789abcdef");
-    let name = AppName::new(None, b"/bin/game", &[]);
+    let name = AppName::new(None, b"/bin/game");
     let stash = Stash::open_patiently(&dir, &name).unwrap();
     assert!(stash.portable().put(Kind::Recipe, &[1; 32], [1; 500].as_slice().into()));
     drop(stash);
@@ -145,7 +145,7 @@ fn a_stash_that_cannot_be_used_or_is_damaged_is_named() {
     assert!(status == 1 && wrong(&said).len() == 1 && said.contains(file.to_str().unwrap()), "{said}");
 
     let dir = machine.sandbox.path("stash");
-    let name = AppName::new(Some(b"game"), b"/bin/game", &[]);
+    let name = AppName::new(Some(b"game"), b"/bin/game");
     let stash = Stash::open_patiently(&dir, &name).unwrap();
     for number in 0..20 {
         assert!(stash.portable().put(Kind::Recipe, &[number; 32], vec![number; 500].into()));
@@ -258,7 +258,7 @@ impl Pulled {
             return None;
         }
         let sandbox = Sandbox::new();
-        let stash = Stash::open_patiently(&sandbox.path("stash"), &AppName::new(Some(b"game"), b"/x", &[]));
+        let stash = Stash::open_patiently(&sandbox.path("stash"), &AppName::new(Some(b"game"), b"/x"));
         let code = [7; 400];
         let identity = vkstash_model::identifier::module_identity(Default::default(), &code);
         assert!(stash.unwrap().portable().put(Kind::Module, &identity, [&[0; 4][..], &code].concat().into()));

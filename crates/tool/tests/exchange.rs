@@ -10,7 +10,7 @@ use vkstash_store::stash::open::Stash;
 use super::*;
 
 fn app(name: &str) -> AppName {
-    AppName::new(None, name.as_bytes(), &[])
+    AppName::new(None, name.as_bytes())
 }
 
 fn fill(root: &Path, name: &str) {
@@ -398,7 +398,7 @@ fn archive_of(program: &str) -> Vec<u8> {
 fn an_archive_of_steam_that_cannot_be_read_costs_itself_alone() {
     let sandbox = Sandbox::new();
     let dir = sandbox.path("stash");
-    fill_as(&dir, &AppName::new(Some(b"game"), b"/bin/game", &[]));
+    fill_as(&dir, &AppName::new(Some(b"game"), b"/bin/game"));
     let folder = sandbox.home().join(".local/share/Steam/steamapps/shadercache/4711/fozpipelinesv6");
     fs::create_dir_all(&folder).unwrap();
     let put = |name: &str, bytes: &[u8]| fs::write(folder.join(name), bytes).unwrap();

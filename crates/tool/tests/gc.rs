@@ -44,7 +44,7 @@ fn folders_without_a_record_are_removed() {
 fn empty_guard_files_of_killed_programs_are_removed() {
     let sandbox = Sandbox::new();
     let dir = sandbox.path("stash");
-    let app = AppName::new(Some(b"game"), b"/bin/game", &[]);
+    let app = AppName::new(Some(b"game"), b"/bin/game");
     let stash = Stash::open_patiently(&dir, &app).unwrap();
     assert!(stash.device(&header()).unwrap().put(Kind::Artifact, &[1; 32], noise(100)));
     drop(stash);
@@ -68,7 +68,7 @@ fn records_beyond_the_limit_are_evicted_and_reported() {
     let sandbox = Sandbox::new();
     let dir = sandbox.path("stash");
     assert_eq!(gc(&sandbox, &dir), "nothing to evict, and nothing to merge\n");
-    let app = AppName::new(Some(b"game"), b"/bin/game", &[]);
+    let app = AppName::new(Some(b"game"), b"/bin/game");
     let stash = Stash::open_patiently(&dir, &app).unwrap();
     for number in 0..20 {
         assert!(stash.portable().put(Kind::Module, &[number; 32], noise(50_000)));
@@ -104,7 +104,7 @@ fn pulled_bases(sandbox: &Sandbox) -> PathBuf {
 fn pulled_bases_count_against_the_limit_and_yield_before_records() {
     let sandbox = Sandbox::new();
     let dir = sandbox.path("stash");
-    let app = AppName::new(Some(b"game"), b"/bin/game", &[]);
+    let app = AppName::new(Some(b"game"), b"/bin/game");
     let stash = Stash::open_patiently(&dir, &app).unwrap();
     for number in 0..20 {
         assert!(stash.portable().put(Kind::Module, &[number; 32], noise(50_000)));
@@ -155,7 +155,7 @@ fn caches_of_sessions_count_against_the_limits_and_old_drivers_ones_go() {
 
     let sandbox = Sandbox::new();
     let dir = sandbox.path("stash");
-    let app = AppName::new(Some(b"game"), b"/bin/game", &[]);
+    let app = AppName::new(Some(b"game"), b"/bin/game");
     drop(Stash::open_patiently(&dir, &app).unwrap());
     let place = Place::new(&dir, &app);
     let create = |number: u8, driver_versioned| {

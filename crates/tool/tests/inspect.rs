@@ -13,7 +13,7 @@ fn inspect(sandbox: &Sandbox, words: &[&str], file: &Path) -> Output {
 /// A device part's segment, in a folder that everybody may write to.
 fn segment(sandbox: &Sandbox) -> PathBuf {
     let dir = sandbox.path("stash");
-    let app = AppName::new(Some(b"game"), b"/bin/game", &[]);
+    let app = AppName::new(Some(b"game"), b"/bin/game");
     let stash = Stash::open_patiently(&dir, &app).unwrap();
     let part = stash.device(&header()).unwrap();
     for key in 0..3 {

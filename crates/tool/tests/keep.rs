@@ -27,7 +27,7 @@ fn row(shown: &str, name: &str) -> String {
 }
 
 fn app(name: &str, program: &str) -> AppName {
-    AppName::new(Some(program.as_bytes()), name.as_bytes(), &[])
+    AppName::new(Some(program.as_bytes()), name.as_bytes())
 }
 
 /// A stash with one module of this size.

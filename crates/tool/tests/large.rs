@@ -18,7 +18,7 @@ fn what_a_large_stash_costs() {
     let sandbox = Sandbox::new();
     let dir = sandbox.path("stash");
     for number in 0..APPLICATIONS {
-        let name = AppName::new(None, format!("game{number}").as_bytes(), &[]);
+        let name = AppName::new(None, format!("game{number}").as_bytes());
         let stash = Stash::open_patiently(&dir, &name).unwrap();
         let device = stash.device(&header()).unwrap();
         let counters = Count::ALL.iter().map(|what| (what.name().to_owned(), number)).collect();

@@ -60,7 +60,7 @@ fn bash_completes_commands_options_and_names_from_the_stash() {
     assert_eq!(completed(&sandbox, &["stats", "--las"]), ["--last-run"]);
     assert!(completed(&sandbox, &["stats", ""]).iter().all(|word| word.starts_with('-')), "an empty stash");
     for name in ["Half Life", "half-finished", "other", "an\u{1b}[2Jescape"] {
-        let name = AppName::new(None, name.as_bytes(), &[]);
+        let name = AppName::new(None, name.as_bytes());
         Stash::open(&sandbox.home().join(".cache/vkstash"), &name).unwrap();
     }
     let offered = |words: &[&str]| completed(&sandbox, words);

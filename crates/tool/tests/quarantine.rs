@@ -9,7 +9,7 @@ use vkstash_store::stash::open::Stash;
 use super::*;
 
 fn with_part<T>(dir: &Path, with: impl FnOnce(&Part) -> T) -> T {
-    let stash = Stash::open_patiently(dir, &AppName::new(Some(b"game"), b"/bin/game", &[])).unwrap();
+    let stash = Stash::open_patiently(dir, &AppName::new(Some(b"game"), b"/bin/game")).unwrap();
     with(&stash.device(&header()).unwrap())
 }
 

@@ -349,7 +349,7 @@ fn a_page_of_100_000_pipelines() {
     let portable = Browser::open(&machine.stash(), &folder, "portable").unwrap();
     portable.for_each(&|kind| kind == Kind::Recipe, &mut |_, _, recipe| recipes.push(recipe.to_vec()));
     let dir = machine.sandbox.path("large");
-    let name = AppName::new(Some(b"game"), b"/bin/game", &[]);
+    let name = AppName::new(Some(b"game"), b"/bin/game");
     let stash = Stash::open_patiently(&dir, &name).unwrap();
     let device = stash.device(&header()).unwrap();
     let (mut numbers, mut keys) = (Numbers(1), Vec::new());

@@ -67,7 +67,7 @@ fn a_root_that_is_a_file_is_reported_in_one_line() {
 #[test]
 fn the_caches_of_sessions_are_counted_beside_the_stash() {
     use vkstash_sessions::description::{Description, Guid, Mode, Place};
-    let (sandbox, name) = (Sandbox::new(), AppName::new(Some(b"translator"), b"/bin/translator", &[]));
+    let (sandbox, name) = (Sandbox::new(), AppName::new(Some(b"translator"), b"/bin/translator"));
     let dir = sandbox.path("stash");
     for number in 1..=2 {
         let description = Description {
@@ -165,7 +165,7 @@ pub(super) fn run_on(
 }
 
 fn game() -> AppName {
-    AppName::new(None, b"/usr/bin/My Game", &[])
+    AppName::new(None, b"/usr/bin/My Game")
 }
 
 #[test]
@@ -498,7 +498,7 @@ fn an_application_that_others_may_write_to_is_left_out_with_its_reason() {
     let sandbox = Sandbox::new();
     let root = sandbox.path("root");
     run_of(&root, &game(), 1000, 1, &[(Count::Compiled, 1)], &[1]);
-    let other = AppName::new(Some(b"Other"), b"/usr/bin/other", &[]);
+    let other = AppName::new(Some(b"Other"), b"/usr/bin/other");
     run_of(&root, &other, 2000, 1, &[(Count::Compiled, 1)], &[1]);
     let folder = root.join(&other.folder);
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o770)).unwrap();

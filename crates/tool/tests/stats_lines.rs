@@ -10,7 +10,7 @@ use super::*;
 const GPU: &str = "Test GPU";
 
 fn app(name: &str) -> AppName {
-    AppName::new(None, name.as_bytes(), &[])
+    AppName::new(None, name.as_bytes())
 }
 
 /// Milliseconds since 1970, so long ago.
@@ -259,7 +259,7 @@ fn one_name_of_two_applications_is_told_apart() {
     let sandbox = Sandbox::new();
     let root = sandbox.path("root");
     let names: Vec<_> =
-        (0..12).map(|number| AppName::new(Some(number.to_string().as_bytes()), b"/bin/game", &[])).collect();
+        (0..12).map(|number| AppName::new(Some(number.to_string().as_bytes()), b"/bin/game")).collect();
     for (number, name) in names.iter().enumerate() {
         let moment = ago(hours(number as u64 + 1));
         run_on(&root, name, (moment, 1), (GPU, &header()), &[(Count::Served, 1)], &[]);

@@ -19,7 +19,7 @@ fn the_output_is_valid_and_other_objects_are_not() {
 
     let sandbox = Sandbox::new();
     let root = sandbox.path("root");
-    let app = AppName::new(Some(b"game"), b"/bin/game", &[]);
+    let app = AppName::new(Some(b"game"), b"/bin/game");
     for moment in [1000, 2000] {
         let counters = [(Count::Served, 2), (Count::Compiled, 1)];
         run_on(&root, &app, (moment, 1), ("Test GPU", &header()), &counters, &[1, 2]);

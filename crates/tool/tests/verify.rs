@@ -11,7 +11,7 @@ use super::*;
 /// A stash with the same records under two names; its files.
 fn filled(dir: &Path) -> Vec<PathBuf> {
     for name in [b"game" as &[u8], b"other game"] {
-        let name = AppName::new(None, name, &[]);
+        let name = AppName::new(None, name);
         let stash = Stash::open_patiently(dir, &name).unwrap();
         for number in 0..20 {
             assert!(stash.portable().put(Kind::Recipe, &[number; 32], vec![number; 500].into()));

@@ -38,7 +38,7 @@ fn root() -> TempDir {
 }
 
 fn app() -> AppName {
-    AppName::new(None, b"/bin/Some Game", &[])
+    AppName::new(None, b"/bin/Some Game")
 }
 
 /// Bytes and keys of real recipes.

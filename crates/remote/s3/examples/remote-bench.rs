@@ -117,7 +117,7 @@ fn main() {
     let megabytes: u64 =
         std::env::args().nth(1).map_or(1000, |text| text.parse().expect("a number of megabytes"));
     let folder = tempfile::tempdir().unwrap();
-    let app = AppName::new(Some(b"bench"), b"/bin/bench", &[]);
+    let app = AppName::new(Some(b"bench"), b"/bin/bench");
     let signer = Signer::generate().unwrap();
     let trust = trust_in(&signer);
     let server = Server::start(&folder.path().join("s3"));

@@ -40,7 +40,7 @@ fn root() -> TempDir {
 }
 
 fn place(root: &Path) -> Place {
-    Place::new(root, &AppName::new(Some(b"test"), b"/bin/test", &[]))
+    Place::new(root, &AppName::new(Some(b"test"), b"/bin/test"))
 }
 
 /// The folder of the session files.

@@ -143,7 +143,7 @@ fn a_read_only_cache_is_read() {
         assert!(matches!(create(&root, &Description { version: 2, ..disk() }), Err(Error::ReadOnly)));
         let missing = Description { identifier: Guid([1; 16]), ..disk() };
         assert!(matches!(create(&root, &missing), Err(Error::ReadOnly)));
-        let other = Place::new(&root, &AppName::new(Some(b"other"), b"/bin/other", &[]));
+        let other = Place::new(&root, &AppName::new(Some(b"other"), b"/bin/other"));
         let other = Session::create(&disk(), Some(&other), None);
         assert!(matches!(other, Err(Error::ReadOnly)), "{:?}", other.err());
         return;

@@ -97,7 +97,7 @@ fn the_name_of_the_application_makes_no_second_cache() {
     for mode in [Mode::Disk, Mode::Memory] {
         let root = root();
         let named = |name: &[u8]| {
-            let place = Place::new(root.path(), &AppName::new(Some(name), b"/bin/test", &[]));
+            let place = Place::new(root.path(), &AppName::new(Some(name), b"/bin/test"));
             Session::create(&Description { mode, ..disk() }, Some(&place), None).unwrap()
         };
         let (one, two) = (named(b"one"), named(b"two"));

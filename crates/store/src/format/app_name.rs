@@ -1,4 +1,4 @@
-//! The name of an application's folder, made of what the program calls itself.
+//! The name of an application's folder, made of its program's file, of what that calls itself, and of its place.
 
 use sha2::{Digest, Sha256};
 
@@ -52,9 +52,10 @@ impl AppName {
         AppName { display, folder }
     }
 
-    /// The name of an application that Steam has not started. `application`: what it calls itself.
-    pub fn new(application: Option<&[u8]>, executable: &[u8], command_line: &[Vec<u8>]) -> AppName {
-        let program = Program::of(executable, command_line);
+    /// The name of an application that Steam has not started. `application`: what it calls itself; `path`: that of its
+    /// file.
+    pub fn new(application: Option<&[u8]>, path: &[u8]) -> AppName {
+        let program = Program::of(path, &[]);
         AppName::of(&Identity {
             application: application.unwrap_or_default(),
             program: &program,
@@ -64,9 +65,11 @@ impl AppName {
 
     /// Whether folders of these names are of one application, whose installations may differ.
     pub fn are_kin(one: &str, other: &str) -> bool {
-        let what =
-            |folder| AppName::of_folder(folder).and_then(|_| folder.rsplit_once('-')).map(|(what, _)| what);
-        what(one).is_some() && what(one) == what(other)
+        let what = |folder: &str| folder.len().checked_sub(DIGITS + 1);
+        // Of the many folders of a base nearly all differ here.
+        let is_same =
+            what(one).is_some_and(|end| one.get(..end).is_some_and(|what| other.get(..end) == Some(what)));
+        is_same && split(one).is_some() && split(other).is_some()
     }
 
     /// The name with this folder. `None` if the folder's name has another form.
@@ -151,7 +154,7 @@ mod tests {
     use super::*;
 
     fn name(application: &[u8], executable: &[u8]) -> AppName {
-        AppName::new(Some(application), executable, &[])
+        AppName::new(Some(application), executable)
     }
 
     #[test]
@@ -179,7 +182,7 @@ mod tests {
     fn an_application_is_called_by_its_file_and_else_what_it_calls_itself() {
         assert_eq!(name(b"wgpu", b"/usr/bin/Half Life: 3.x86_64").display, "Half_Life_3");
         assert_eq!(name(b"Half Life: 3", b"/usr/bin/..").display, "Half_Life_3");
-        assert_eq!(AppName::new(None, b"/opt/.hidden", &[]).display, "hidden");
+        assert_eq!(AppName::new(None, b"/opt/.hidden").display, "hidden");
     }
 
     #[test]

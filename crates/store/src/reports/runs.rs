@@ -139,11 +139,9 @@ pub(crate) fn read_those(folder: &Folder, mut names: Vec<String>) -> Vec<(String
 }
 
 /// Writes a report, in place of an earlier one of the same name. For the folder that VKSTASH_REPORT names, which is
-/// created if it is missing, and the one above it is not: that may be the folder of a `vkstash run` that has ended
-/// before this process, which nobody would remove again.
+/// created if it is missing.
 pub fn write(folder: &Path, name: &RunName, report: &RunReport) -> io::Result<()> {
-    let is_below_one = folder.parent().is_some_and(|above| above.as_os_str().is_empty() || above.is_dir());
-    let folder = Folder::shared(folder, is_below_one).map_err(io::Error::other)?;
+    let folder = Folder::shared(folder, true).map_err(io::Error::other)?;
     write_in(&folder, name, report).map(drop)
 }
 

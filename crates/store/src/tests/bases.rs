@@ -5,10 +5,12 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 use super::*;
+use crate::base::program::Program;
 use crate::base::timer::never;
 use crate::disk::faults;
 use crate::disk::faults::Plan;
 use crate::disk::folder::Folder;
+use crate::format::app_name::{AppName, Identity};
 use crate::format::file::PartIdentity;
 use crate::part::read_only::ReadOnlyPart;
 use crate::part::tallies::Tallies;
@@ -45,6 +47,39 @@ fn snapshot(folder: &Path) -> BTreeMap<PathBuf, (u64, i64, i64)> {
         found.insert(path, (stat.len(), stat.mtime(), stat.mtime_nsec()));
     }
     found
+}
+
+#[test]
+fn where_a_base_has_another_installation_of_the_application_that_counts() {
+    let (own, base) = (root(), root());
+    let program = Program::of(b"/bin/test", &[]);
+    let identity = Identity { application: b"test", program: &program, steam: Some(620) };
+    let (kin, other) =
+        (AppName::of(&identity), AppName::of(&Identity { application: b"no kin", ..identity }));
+    for (name, numbers) in [(&other, 20..30), (&kin, 0..10)] {
+        let stash = Stash::open_patiently(base.path(), name).unwrap();
+        put_all(stash.portable(), Kind::Recipe, numbers.clone());
+        put_all(&stash.device(&header()).unwrap(), Kind::Artifact, numbers);
+        put_all(
+            &stash.device(&DeviceHeader { features_digest: [7; 32], ..header() }).unwrap(),
+            Kind::Artifact,
+            10..12,
+        );
+    }
+    let before = snapshot(base.path());
+    let served = || {
+        let stash = with_bases(own.path(), &[base.path()]);
+        let device = stash.device(&header()).unwrap();
+        let siblings = stash.siblings(&header(), Kin::Features);
+        let of_sibling = (0..30).filter(|number| siblings.read(&key(*number), 0, &mut Vec::new()).is_some());
+        let of_sibling: Vec<_> = of_sibling.collect();
+        (numbers(stash.portable(), Kind::Recipe, 0..30), numbers(&device, Kind::Artifact, 0..30), of_sibling)
+    };
+    let all = (0..10).collect::<Vec<_>>();
+    assert_eq!(served(), (all.clone(), all, vec![10, 11]));
+    assert!(snapshot(base.path()) == before, "nothing is written to a base");
+    fill(base.path(), 5..7);
+    assert_eq!(served(), (vec![5, 6], vec![5, 6], vec![]), "its own folder comes first");
 }
 
 #[test]

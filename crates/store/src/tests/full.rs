@@ -51,8 +51,7 @@ fn on_a_small_disk(test: &str, place: &Path) -> Command {
 
 /// Some applications on a disk that others fill: nothing of theirs goes, unless the user's own limit says so.
 fn others_fill(folder: &Path) {
-    let applications =
-        ["one", "two", "three"].map(|name| AppName::new(Some(name.as_bytes()), b"/bin/test", &[]));
+    let applications = ["one", "two", "three"].map(|name| AppName::new(Some(name.as_bytes()), b"/bin/test"));
     let open = |app| Stash::open_patiently(folder, app).unwrap();
     for app in &applications {
         put_all(open(app).portable(), Kind::Module, 0..100);

@@ -200,7 +200,7 @@ fn a_limit_evicts_what_was_used_longest_ago_and_says_so() {
 #[test]
 fn an_application_has_a_limit_of_its_own() {
     let root = root();
-    let other = AppName::new(Some(b"other"), b"/bin/other", &[]);
+    let other = AppName::new(Some(b"other"), b"/bin/other");
     for application in [app(), other.clone()] {
         let stash = Stash::open_patiently(root.path(), &application).unwrap();
         let device = stash.device(&header()).unwrap();
@@ -441,7 +441,7 @@ fn maintenance_that_is_interrupted_evicts_nothing_that_it_has_not_read() {
     for stop_at in 0..12 {
         let root = root();
         for name in ["one", "two"] {
-            let application = AppName::new(Some(name.as_bytes()), b"/bin/any", &[]);
+            let application = AppName::new(Some(name.as_bytes()), b"/bin/any");
             let stash = Stash::open_patiently(root.path(), &application).unwrap();
             let device = stash.device(&header()).unwrap();
             for record in 0..100 {
@@ -458,7 +458,7 @@ fn maintenance_that_is_interrupted_evicts_nothing_that_it_has_not_read() {
         let outcome = maintenance::run::maintain(&folder, &work);
         assert!(outcome.evicted_records < 40, "{stop_at}: {outcome:?}");
         for name in ["one", "two"] {
-            let application = AppName::new(Some(name.as_bytes()), b"/bin/any", &[]);
+            let application = AppName::new(Some(name.as_bytes()), b"/bin/any");
             let stash = Stash::open_patiently(root.path(), &application).unwrap();
             let device = stash.device(&header()).unwrap();
             let left = (0..100).filter(|&record| device.contains(Kind::Artifact, &key(record))).count();

@@ -74,7 +74,7 @@ fn note_use(stash: &Stash, key: &Key) {
 }
 
 fn app() -> AppName {
-    AppName::new(Some(b"test"), b"/bin/test", &[])
+    AppName::new(Some(b"test"), b"/bin/test")
 }
 
 pub(crate) fn root() -> TempDir {

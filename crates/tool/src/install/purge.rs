@@ -56,6 +56,7 @@ pub(super) fn remove(path: &Path) -> Result<(), InstallError> {
 pub(super) fn remove_temporary() {
     for parent in folder::parents() {
         loader_folder::remove_all(&parent);
+        folder::remove_ended(&parent);
         let _ = fs::remove_dir(parent);
     }
 }

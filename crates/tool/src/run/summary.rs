@@ -232,7 +232,7 @@ mod tests {
     #[test]
     fn an_application_has_its_own_mode_of_background_work() {
         let root = tempfile::tempdir().unwrap();
-        let game = AppName::new(Some(b"game"), b"/bin/game", &[]);
+        let game = AppName::new(Some(b"game"), b"/bin/game");
         DirBuilder::new().mode(0o700).create(root.path().join(&game.folder)).unwrap();
         let known = |application: &str| {
             let report = RunReport { application: application.to_owned(), ..report(&[]) };

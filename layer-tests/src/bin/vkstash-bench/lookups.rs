@@ -175,7 +175,7 @@ fn read_calls() -> u64 {
 }
 
 fn app() -> AppName {
-    AppName::new(Some(b"bench"), b"bench", &[])
+    AppName::new(Some(b"bench"), b"bench")
 }
 
 fn open(root: &Path, base: Option<PathBuf>) -> Result<Arc<Stash>, Failure> {

@@ -35,7 +35,7 @@ pub fn open(folder: &Path) -> Result<Opened, Failure> {
         let all = Settings { limit: Some(u64::MAX), free_space: Some(0), ..Settings::default() };
         settings::write(folder, None, &all)?;
     }
-    let stash = Stash::open(folder, &AppName::new(Some(b"store-bench"), b"store-bench", &[]))?;
+    let stash = Stash::open(folder, &AppName::new(Some(b"store-bench"), b"store-bench"))?;
     let part = stash.device(&header())?;
     Ok(Opened { stash, part })
 }

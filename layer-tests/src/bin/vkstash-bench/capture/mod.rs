@@ -72,7 +72,7 @@ pub(crate) fn run(options: &Capture, rounds: usize) -> Result<Vec<Table>, Failur
 }
 
 fn open(folder: &Path) -> Result<Arc<Stash>, Failure> {
-    Ok(Stash::open(folder, &AppName::new(Some(b"bench"), b"bench", &[]))?)
+    Ok(Stash::open(folder, &AppName::new(Some(b"bench"), b"bench"))?)
 }
 
 /// A first run, which is not measured; the second finds every case on the disk.
