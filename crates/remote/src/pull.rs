@@ -341,7 +341,7 @@ impl Pull<'_> {
             let targets = devices.iter().map(|header| Target::Device(header.short_digest()));
             wanted.entry(application.clone()).or_default().extend(targets);
         }
-        // What is in the base is kept up to date, and what is withdrawn of it goes: programs are served what is kin, too.
+        // What is in the base is kept up to date, and goes if it is withdrawn: programs are served what is kin, too.
         for (application, targets) in self.home.known() {
             let is_named =
                 || wanted.keys().any(|named| *named == application || AppName::are_kin(named, &application));

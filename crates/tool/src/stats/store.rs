@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use vkstash_store::part::tallies::OF_A_BASE;
 
 use super::model::Store;
-use crate::units::{counted, plain, size};
+use crate::units::{counted, plain, size, words};
 
 /// The reason under which reports count files that were read later.
 const PUT_OFF: &str = "put_off";
@@ -51,11 +51,6 @@ pub(super) fn describe_store(lines: &mut Vec<String>, store: &Store) {
         (_, freed) if store.compacted_bytes == 0 => say(format!("{freed} freed by removing files")),
         (wrote, freed) => say(format!("merging files wrote {wrote} and freed {freed}")),
     }
-}
-
-/// A name of the JSON as people read it.
-fn words(name: &str) -> String {
-    plain(name).replace('_', " ")
 }
 
 fn by_reason(counts: &BTreeMap<String, u64>) -> String {
