@@ -45,8 +45,9 @@ impl Counters {
         }
     }
 
+    /// Something that the report has has changed.
     #[cold]
-    fn tell(&self) {
+    pub fn tell(&self) {
         if self.changed.swap(true, Ordering::SeqCst) {
             return;
         }

@@ -308,7 +308,10 @@ fn a_game_that_begins_after_its_launchers_end_is_recorded() {
         assert_eq!(fs::read_to_string(&log).unwrap_or_default(), "", "the layer has nothing to say of it");
         assert_eq!(files(&env.stash_folder(), ".vkr").len(), 1, "its report is in the stash");
         let stats = tool(env, &["stats"]).output().unwrap();
-        assert!(String::from_utf8_lossy(&stats.stdout).contains(": 0 of 3 pipelines ready"), "{stats:?}");
+        assert!(
+            String::from_utf8_lossy(&stats.stdout).contains("; 0 of 3 pipelines were ready; "),
+            "{stats:?}"
+        );
         // What it has made again for its report is removed by the next run.
         let next = tool(env, &["run", "--", "true"]).env("TMPDIR", &temporary).output().unwrap();
         assert!(next.status.success(), "{next:?}");

@@ -81,15 +81,15 @@ fn what_one_machine_published_another_one_serves_in_its_first_run() {
         // The first machine compiles, and publishes.
         let first =
             run(scenario, &one, &tool, &["--remote", &url, "--push", "--remote-key", key.to_str().unwrap()]);
-        assert!(first.contains("0 served (0.0 %), 20 compiled"), "{first}");
+        assert!(first.contains("; 0 of 20 pipelines were ready"), "{first}");
         // The second one has nothing of its own, and compiles nothing.
         let second = run(scenario, &two, &tool, &["--remote", &url]);
-        assert!(second.contains("20 served (100.0 %), 0 compiled"), "{second}");
+        assert!(second.contains("; 20 of 20 pipelines were ready"), "{second}");
         // Nor without the store, which is one line.
         let gone = format!("file://{}", scenario.folder().join("gone").display());
         fs::rename(&store, scenario.folder().join("moved")).unwrap();
         let third = run(scenario, &two, &tool, &["--remote", &url]);
-        assert!(third.contains("20 served (100.0 %), 0 compiled"), "{third}");
+        assert!(third.contains("; 20 of 20 pipelines were ready"), "{third}");
         assert_eq!(third.lines().filter(|line| line.starts_with("vkstash-remote: ")).count(), 1, "{third}");
         // A store that was never reached.
         let fourth = run(scenario, &machine(scenario, &two, "three"), &tool, &["--remote", &gone]);
@@ -152,7 +152,7 @@ fn a_builder_compiles_what_players_offered_and_publishes_it_also_after_an_update
         )
         .unwrap();
         let served = run_work(scenario, &updated, &tool, &["--remote", &url], &work);
-        assert!(served.contains("8 served (100.0 %), 0 compiled"), "{served}");
+        assert!(served.contains("; 8 of 8 pipelines were ready"), "{served}");
     });
 }
 
@@ -173,7 +173,7 @@ fn a_base_whose_path_cannot_be_named_is_left_out_and_a_program_fetches_its_own_a
         fs::create_dir(&foreign).unwrap();
         fs::write(foreign.join("portable"), "never asked for").unwrap();
         let served = run_work(scenario, &other, &tool, &["--remote", &url], &work);
-        assert!(served.contains("3 served (100.0 %), 0 compiled"), "{served}");
+        assert!(served.contains("; 3 of 3 pipelines were ready"), "{served}");
         assert!(!served.contains("foreign"), "{served}");
         assert!(own.is_dir());
         let strange = other.var("XDG_DATA_HOME", scenario.folder().join("other/with:colon"));

@@ -16,6 +16,7 @@ use crate::serve::{ask, failed, own, settle};
 use crate::state::device::Device;
 use crate::state::live_devices;
 use crate::state::program_cache::ProgramCache;
+use crate::state::waits::Wait;
 use crate::trace::spans::{self, Span};
 use vkstash_model::counters::Count;
 use vkstash_model::live::Activity;
@@ -44,7 +45,7 @@ pub unsafe extern "system" fn create_compute(
     };
     // SAFETY: the arguments are those of the command: `count` valid create infos, and room for as many handles.
     let batch = || unsafe {
-        let _begun = begin("vkCreateComputePipelines", count);
+        let _begun = begin(&device, "vkCreateComputePipelines", count);
         create(&uncancelled, &device, cache, count, infos, allocator, pipelines, untouched)
     };
     guard_within(&uncancelled, "vkCreateComputePipelines", batch, || {
@@ -75,7 +76,7 @@ pub unsafe extern "system" fn create_graphics(
     };
     // SAFETY: the arguments are those of the command: `count` valid create infos, and room for as many handles.
     let batch = || unsafe {
-        let _begun = begin("vkCreateGraphicsPipelines", count);
+        let _begun = begin(&device, "vkCreateGraphicsPipelines", count);
         create(&uncancelled, &device, cache, count, infos, allocator, pipelines, untouched)
     };
     guard_within(&uncancelled, "vkCreateGraphicsPipelines", batch, || {
@@ -84,9 +85,15 @@ pub unsafe extern "system" fn create_graphics(
     })
 }
 
-/// What lasts as long as a creation call: workers do not begin driver calls meanwhile, and a trace shows slow calls.
-pub(super) fn begin(command: &'static str, count: u32) -> Option<(ProgramCall<'static>, Span)> {
-    (!tls_destroyed()).then(|| (gate::program_call(), spans::creation(command, count)))
+/// What lasts as long as a creation call: workers do not begin driver calls meanwhile, a trace shows slow calls, and
+/// the report says how long the program waited.
+pub(super) fn begin<'a>(
+    device: &'a Device,
+    command: &'static str,
+    count: u32,
+) -> Option<(ProgramCall<'static>, Span, Wait<'a>)> {
+    let waits = device.waits();
+    (!tls_destroyed()).then(|| (gate::program_call(), spans::creation(command, count), waits.begin()))
 }
 
 /// The driver gets the call as the program made it, unless it must not: also where everything else has failed.

@@ -76,7 +76,7 @@ pub unsafe extern "system" fn present(queue: vk::Queue, info: *const vk::Present
     let Some(next) = next.or_else(only_present) else {
         return vk::Result::ERROR_OUT_OF_HOST_MEMORY;
     };
-    let frame = device.as_ref().and_then(|device| device.frames.present());
+    let frame = device.as_ref().and_then(|device| device.present());
     if let (Some(device), Some(frame)) = (&device, frame) {
         let note = || device.stored().into_iter().for_each(|stored| stored.stash.note_timeline(frame));
         guard("vkQueuePresentKHR", note, || ());

@@ -41,7 +41,7 @@ pub unsafe extern "system" fn create_khr(
     let batch = || {
         // SAFETY: the program's valid arguments; pCreateInfos is valid for its count.
         unsafe {
-            let _begun = pipelines::begin("vkCreateRayTracingPipelinesKHR", count);
+            let _begun = pipelines::begin(&device, "vkCreateRayTracingPipelinesKHR", count);
             let is_at_once = operation.is_null() || operations::is_made_at_once(&device, count, infos);
             if is_at_once {
                 let result = pipelines::create(
@@ -89,6 +89,7 @@ pub unsafe extern "system" fn join(handle: vk::Device, operation: vk::DeferredOp
     // SAFETY: the program passes a live device and a live operation of it, and destroys neither before this command has
     // returned.
     let joined = unsafe {
+        let _wait = device.waits().begin();
         let _live = Call::begin(Instant::now(), Activity::Own, vk::ShaderStageFlags::empty());
         next(handle, operation)
     };

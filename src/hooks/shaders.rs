@@ -29,7 +29,7 @@ pub unsafe extern "system" fn create(
     if tls_destroyed() {
         return untouched();
     }
-    let _begun = begin("vkCreateShadersEXT", count);
+    let _begun = begin(&device, "vkCreateShadersEXT", count);
     let serve = || {
         device.session();
         let takes = device.kept_shaders()?;

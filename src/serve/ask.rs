@@ -76,7 +76,7 @@ pub unsafe fn serve<I: CreateInfo>(call: &Call<'_, I>) -> Answer {
 /// # Safety
 /// As [`serve`].
 unsafe fn serve_described<I: CreateInfo>(call: &Call<'_, I>, buffers: &mut Buffers) -> Answer {
-    let steps = Steps::begin(call.parsed().stage_flags(), call.device.frames.number());
+    let steps = Steps::begin(call.parsed().stage_flags(), call.device.frames().number());
     // SAFETY: the call's create info is valid (the caller's contract). It could be captured where it is asked for: the
     // request holds it, or a copy that differs only as it must.
     unsafe {

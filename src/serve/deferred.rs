@@ -115,7 +115,7 @@ unsafe fn ask<'a>(
 ) -> Attempt<'a> {
     let (device, parsed) = (call.device, call.parsed());
     let RequestBuffers { recipe, artifact, arena, stripped, described, alone, without_identifiers } = kept;
-    let mut tried = Attempts::new(Steps::begin(parsed.stage_flags(), device.frames.number()));
+    let mut tried = Attempts::new(Steps::begin(parsed.stage_flags(), device.frames().number()));
     // SAFETY: the call's create info is valid, and its objects are of this device.
     let pipeline = match unsafe { DescribedPipeline::of(device, call.creation, recipe) } {
         Ok(pipeline) => described.insert(pipeline),

@@ -359,7 +359,7 @@ pub fn note_steps(device: &Device, key: &Key, steps: &Steps, result: vk::Result)
     };
     let creation = steps.creation(key, result);
     spans::pipeline(&creation);
-    device.frames.note(&creation);
+    device.frames().note(&creation);
     if let Some(stored) = device.stored() {
         stored.stash.note_timeline(creation);
     }

@@ -30,6 +30,7 @@ use super::process::{self, Session};
 use super::shader_code::ShaderCode;
 use super::stored::Stored;
 use super::switches::{self, CacheKinds};
+use super::waits::Waits;
 use super::width::Width;
 use crate::guard::tls_destroyed;
 use crate::live;
@@ -46,6 +47,7 @@ use vkstash_store::forks as fork;
 use vkstash_store::format::device::DeviceHeader;
 use vkstash_store::format::record::{ESTIMATES, Key, Kind};
 use vkstash_store::reports::model::DeviceReport;
+use vkstash_store::reports::timeline::Frame;
 use vkstash_store::stash::siblings::Kin;
 use vkstash_store::stash::uses::DeviceUses;
 
@@ -91,8 +93,6 @@ pub struct Device {
     estimates: OnceLock<Estimates>,
     /// Its background work.
     pub background: Arc<Listeners>,
-    /// What the program presents.
-    pub frames: Frames,
     /// Pipelines that background work has finished.
     pub parked: Parked,
     /// What the driver had, and background work is to record.
@@ -111,7 +111,6 @@ pub struct Device {
     pub deferred: Operations,
     /// Workers stay away from this device: a driver call of one of them did not end within its time.
     is_closed_to_workers: AtomicBool,
-    is_left: AtomicBool,
     /// The device of the process that this one was forked from. Never dropped.
     pub(super) parents: Option<Arc<Device>>,
     /// The process, as [`fork::now`] numbers it, in which the device was created.
@@ -183,6 +182,9 @@ impl Device {
             part: OnceLock::new(),
             number: OnceLock::new(),
             counters: Counters::default(),
+            frames: Frames::default(),
+            waits: Waits::default(),
+            is_left: AtomicBool::new(false),
         };
         let stats = Arc::new(stats);
         let api_version = instance.application.api_version.min(properties.api_version);
@@ -205,7 +207,6 @@ impl Device {
             width: Width::new(instance.config.served_width.or(policy.served_width)),
             estimates: OnceLock::new(),
             background: background.clone(),
-            frames: Frames::default(),
             parked: Parked::new(background.clone()),
             driver_hits: DriverHits::new(background),
             pairs: OnceLock::new(),
@@ -216,7 +217,6 @@ impl Device {
             shader_code: ShaderCode::default(),
             deferred: Operations::default(),
             is_closed_to_workers: AtomicBool::new(false),
-            is_left: AtomicBool::new(false),
             decided,
             parents: None,
             process: fork::here(),
@@ -240,6 +240,21 @@ impl Device {
     /// The counters.
     pub fn counters(&self) -> &Counters {
         &self.stats.counters
+    }
+
+    /// What the program presents.
+    pub fn frames(&self) -> &Frames {
+        &self.stats.frames
+    }
+
+    /// The calls that create pipelines.
+    pub fn waits(&self) -> &Waits {
+        &self.stats.waits
+    }
+
+    /// This thread of the program presents. Gives the frame that ends if it is worth noting.
+    pub fn present(&self) -> Option<Frame> {
+        self.stats.present()
     }
 
     /// The driver's pipelineCreationCacheControl is on, so FAIL_ON_COMPILE_REQUIRED may be used (contract 2.7).
@@ -397,12 +412,12 @@ impl Device {
 
     /// The program destroys it: no background work begins for it any more.
     pub fn leave(&self) {
-        self.is_left.store(true, Ordering::SeqCst);
+        self.stats.leave();
     }
 
     /// Whether the program destroys it.
     pub fn is_left(&self) -> bool {
-        self.is_left.load(Ordering::SeqCst)
+        self.stats.is_left()
     }
 
     /// Whether the driver may call the program back from a thread of the program's that calls the driver.

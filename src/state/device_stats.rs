@@ -1,8 +1,14 @@
 //! What is reported of a device.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::frames::Frames;
+use super::waits::Waits;
 use crate::stats::Counters;
 use vkstash_store::base::once::OnceLock;
 use vkstash_store::reports::model::DeviceReport;
+use vkstash_store::reports::timeline::Frame;
+use vkstash_store::reports::waiting::Waiting;
 
 /// One device of this process, as reports show it. It outlives the device.
 pub struct DeviceStats {
@@ -14,9 +20,36 @@ pub struct DeviceStats {
     pub number: OnceLock<u32>,
     /// Its counters.
     pub counters: Counters,
+    /// What the program presents.
+    pub frames: Frames,
+    /// The calls that create pipelines.
+    pub waits: Waits,
+    /// The program destroys it.
+    pub is_left: AtomicBool,
 }
 
 impl DeviceStats {
+    /// This thread of the program presents. Gives the frame that ends if it is worth noting.
+    pub fn present(&self) -> Option<Frame> {
+        let presented = self.frames.present();
+        if presented.wants_report {
+            self.counters.tell();
+        }
+        presented.frame
+    }
+
+    /// The program destroys it.
+    pub fn leave(&self) {
+        self.is_left.store(true, Ordering::SeqCst);
+        // The report says that the run is over.
+        self.counters.tell();
+    }
+
+    /// Whether the program destroys it.
+    pub fn is_left(&self) -> bool {
+        self.is_left.load(Ordering::SeqCst)
+    }
+
     /// As of now.
     pub fn report(&self) -> DeviceReport {
         // First: what is counted from here on makes another report due.
@@ -25,6 +58,7 @@ impl DeviceStats {
             part: self.part.get().cloned().unwrap_or_default(),
             counters: self.counters.values(),
             bypassed: self.counters.bypasses(),
+            waiting: Waiting { frames: self.frames.report(), ..self.waits.report() },
             ..self.identity.clone()
         }
     }

@@ -4,7 +4,8 @@
 //! - [`dispatch`] the next layer's commands
 //! - [`instance`] live instances, [`live_devices`] live devices, found by dispatch key; [`device`] one of them
 //! - [`identifiers`] the identities of a device's modules; [`known_objects`] what capture is told of its objects
-//! - [`background_work`] what a device tells its background work; [`frames`] what the program presents
+//! - [`background_work`] what a device tells its background work; [`frames`] what the program presents;
+//!   [`waits`] the calls in which it waits for pipelines
 //! - [`parked`] pipelines that were finished before the program asks for them; [`plan`] which ones, in which order
 //! - [`objects`] live objects by handle; [`described`] modules, layouts, render passes and samplers, described when
 //!   they were created
@@ -63,4 +64,5 @@ pub mod sized_data;
 pub mod stored;
 pub mod support;
 pub mod switches;
+pub mod waits;
 pub mod width;

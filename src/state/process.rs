@@ -304,8 +304,12 @@ impl Session {
 
     /// The process is leaving with the session open.
     fn leave(&self) {
+        self.source.leave();
         match &self.stash {
-            Ok(stash) => stash.leave(),
+            Ok(stash) => {
+                stash.touch();
+                stash.leave();
+            }
             Err(unusable) => unusable.publish(),
         }
     }

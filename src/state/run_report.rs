@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::device_stats::DeviceStats;
 use vkstash_model::counters::Count;
@@ -24,6 +25,8 @@ pub struct ReportSource {
     run: Run,
     /// The folder for reports that the environment of this process names, beside the stash.
     folder: Option<PathBuf>,
+    /// The process is leaving in order.
+    is_leaving: AtomicBool,
     seen: Mutex<Seen>,
 }
 
@@ -85,6 +88,7 @@ impl ReportSource {
             started_unix_ms: unix_ms(),
             run: Run::of_this_process(),
             folder,
+            is_leaving: AtomicBool::new(false),
             seen: Mutex::default(),
         }
     }
@@ -105,6 +109,11 @@ impl ReportSource {
         number
     }
 
+    /// The process is leaving in order: the next report is its last one.
+    pub fn leave(&self) {
+        self.is_leaving.store(true, Ordering::Relaxed);
+    }
+
     /// The report, with what the store of this session has met by now.
     fn report(&self, session: u64, store: StoreReport) -> RunReport {
         let mut seen = self.seen.lock();
@@ -117,8 +126,11 @@ impl ReportSource {
             started_unix_ms: self.started_unix_ms,
             updated_unix_ms: unix_ms(),
             pid: std::process::id(),
+            is_over: self.is_leaving.load(Ordering::Relaxed)
+                || seen.devices.iter().all(|device| device.is_left()),
             devices: seen.devices(),
             store: seen.store(),
+            goes_on: true,
         }
     }
 

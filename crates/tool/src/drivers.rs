@@ -29,6 +29,7 @@ use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 use crate::doctor_probe::{self, ask};
 use crate::names;
 use crate::term::time;
+use crate::units::counted;
 
 pub(crate) use not_ready::NotReady;
 use noted::{Noted, Record, Writing};
@@ -129,10 +130,61 @@ impl Updates {
     }
 
     /// What these versions of drivers have yet to compile of an application.
-    pub(crate) fn lacks(&self, info: &ApplicationInfo, versions: &[DriverVersion]) -> Vec<Behind> {
+    pub(crate) fn lacks(&self, info: &ApplicationInfo, versions: &[DriverVersion]) -> Vec<Lack> {
         let gone_through = self.gone_through.get(&info.folder).copied().unwrap_or(0);
-        let lacks = versions.iter().filter_map(|version| behind(&info.parts, version));
-        lacks.filter(|behind| behind.before > gone_through).collect()
+        let lack = |version: &DriverVersion| {
+            let behind = behind(&info.parts, version).filter(|behind| behind.before > gone_through)?;
+            let here = self.drivers.iter().find(|driver| driver.version() == *version);
+            let named = || names::driver(version.driver_id, version.driver_version);
+            Some(Lack {
+                driver: here.map_or_else(named, |driver| driver.words.clone()),
+                other: names::driver(version.driver_id, behind.other_version),
+                behind,
+                seconds: not_ready::seconds(info, behind.missing()),
+            })
+        };
+        versions.iter().filter_map(lack).collect()
+    }
+}
+
+/// What a version of a driver has yet to compile of an application.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Lack {
+    /// The driver and its version, in words.
+    pub(crate) driver: String,
+    /// The version that has more.
+    pub(crate) other: String,
+    pub(crate) behind: Behind,
+    /// What compiling the rest takes, as far as the program's runs tell.
+    pub(crate) seconds: Option<f64>,
+}
+
+impl Lack {
+    /// `name`: what commands call the application.
+    pub(crate) fn line(&self, name: &str) -> String {
+        let Lack { driver, other, behind: Behind { now, before, .. }, .. } = self;
+        let had = if other == driver { "another build of it" } else { other };
+        let took =
+            self.seconds.map_or(String::new(), |seconds| format!("; about {}", whole_seconds(seconds)));
+        format!(
+            "not ready: {driver} is new here, and has {now} of the {} that {had} had{took}: vkstash prewarm {}",
+            counted(*before, "pipeline"),
+            quoted(name)
+        )
+    }
+}
+
+/// A span that is no more than a guess.
+fn whole_seconds(seconds: f64) -> String {
+    time::span((seconds.max(1.0).ceil() * 1e9) as u64)
+}
+
+/// A name as a shell takes it.
+fn quoted(name: &str) -> String {
+    if name.contains(|c: char| !c.is_ascii_alphanumeric() && !"._-+".contains(c)) {
+        format!("'{}'", name.replace('\'', "'\\''"))
+    } else {
+        name.to_owned()
     }
 }
 

@@ -20,11 +20,11 @@
 //! - `driver_caches` the caches that drivers have on disk; `choice` which application a name means; `library` the
 //!   layer library that belongs to this tool; `remote` the program for object stores; `output` printing; `confirm`
 //!   asking
-//! - `term` what people see on a terminal; `help` the groups of commands; `savings` time that was saved, in words
+//! - `played` sessions of programs as their users see them
+//! - `term` what people see on a terminal; `help` the groups of commands
 //! - `live_pages` what running programs show of themselves; `names` Vulkan's names; `machine` what the machine has;
-//!   `tally` sums of counters; `unready` why pipelines were not ready; `units` numbers for people; `signals`,
-//!   `pending_signals`, `start` signals and streams of the command that runs; `new_file`, `regular`, `root`, `elf`,
-//!   `cli` files, folders, libraries, the command line
+//!   `tally` sums of counters; `units` numbers for people; `signals`, `pending_signals`, `start` signals and streams of
+//!   the command that runs; `new_file`, `regular`, `root`, `elf`, `cli` files, folders, libraries, the command line
 
 mod background;
 mod base;
@@ -64,6 +64,7 @@ mod names;
 mod new_file;
 mod output;
 mod pending_signals;
+mod played;
 mod prewarm;
 mod prewarm_worker;
 mod prune;
@@ -74,7 +75,6 @@ mod remote;
 mod report;
 mod root;
 mod run;
-mod savings;
 mod session_caches;
 mod show;
 mod signals;
@@ -86,7 +86,6 @@ mod tally;
 mod term;
 mod translator_caches;
 mod units;
-mod unready;
 mod update_service;
 mod verify;
 mod watch;

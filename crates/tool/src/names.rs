@@ -68,6 +68,15 @@ pub(crate) fn driver_version(driver_id: u32, version: u32) -> String {
     format!("{major}.{minor}.{patch}")
 }
 
+/// A driver and its version: `MESA_RADV 25.0.7`.
+pub(crate) fn driver(id: u32, version: u32) -> String {
+    let version = driver_version(id, version);
+    match self::driver_id(id).as_deref().and_then(|name| name.strip_prefix("VK_DRIVER_ID_")) {
+        Some(name) => format!("{name} {version}"),
+        None => format!("driver {version}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use vkstash_model::counters::BypassReason;

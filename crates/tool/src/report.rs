@@ -19,14 +19,17 @@ mod pieces;
 mod sections;
 mod timelines;
 
+use std::fs;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use vkstash_store::format::refusal::OpenError;
 use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 
 use crate::choice::{ChoiceError, choose};
 use crate::cli::ReportArgs;
+use crate::folder;
 use crate::new_file::NewFile;
 use crate::output::{self, StandardOutput};
 use crate::root;
@@ -38,7 +41,7 @@ pub(crate) enum ReportError {
     #[error("cannot tell where the stash is: neither HOME nor XDG_CACHE_HOME is set; name it with --dir")]
     NoRoot,
     #[error("cannot read the stash: {0}")]
-    Open(#[from] OpenError),
+    Stash(#[from] OpenError),
     #[error(transparent)]
     Choice(#[from] ChoiceError),
     #[error("nothing is stashed yet: start a program with `vkstash run` first")]
@@ -49,6 +52,8 @@ pub(crate) enum ReportError {
     Exists(PathBuf),
     #[error("cannot create {}: {source}", path.display())]
     Create { path: PathBuf, source: io::Error },
+    #[error("cannot open {} with xdg-open: {reason}", path.display())]
+    Open { path: PathBuf, reason: String },
     #[error("cannot make JSON of it: {0}")]
     Json(#[from] serde_json::Error),
     #[error("cannot print it: {0}")]
@@ -63,21 +68,43 @@ pub(crate) fn main(args: &ReportArgs) -> Result<(), ReportError> {
         None => latest(&found).ok_or(ReportError::Empty)?,
     };
     let report = collect::report(&root, application)?;
-    let Some(path) = &args.output else {
+    if args.json {
         let json = serde_json::to_string_pretty(&report)?;
         return Ok(output::print(&format!("{}\n", output::escaped(&json)))?);
-    };
+    }
     let page = page::page(&report)?;
+    let path = match &args.output {
+        Some(path) => path.clone(),
+        None => own_file(&report.folder)?,
+    };
     if path == Path::new("-") {
         if io::stdout().is_terminal() {
             return Err(ReportError::Terminal);
         }
         return Ok(StandardOutput::open()?.write_all(page.as_bytes())?);
     }
-    write(path, &page)?;
+    write(&path, &page)?;
     let written = size(page.len() as u64);
     output::print(&format!("report of {} written to {}, {written}\n", report.application, path.display()))?;
-    Ok(())
+    if args.open { open(&path) } else { Ok(()) }
+}
+
+/// A place for a page that is only to be looked at; the last one of this application is removed.
+fn own_file(application: &str) -> Result<PathBuf, ReportError> {
+    let name = format!("report-{application}.html");
+    let not_created = |source| ReportError::Create { path: name.clone().into(), source };
+    let path = folder::parent().map_err(not_created)?.join(&name);
+    let _ = fs::remove_file(&path);
+    Ok(path)
+}
+
+fn open(path: &Path) -> Result<(), ReportError> {
+    let failed = |reason: String| ReportError::Open { path: path.to_owned(), reason };
+    let status = Command::new("xdg-open").arg(path).stdin(Stdio::null()).status();
+    match status.map_err(|error| failed(error.to_string()))? {
+        status if status.success() => Ok(()),
+        status => Err(failed(status.to_string())),
+    }
 }
 
 /// The application that was used last.

@@ -6,6 +6,7 @@
 mod remote;
 mod summary;
 
+use std::collections::BTreeSet;
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -141,12 +142,13 @@ fn run(args: RunArgs) -> Result<ExitStatus, RunError> {
     }
     if let Some(folder) = folder {
         if !args.quiet {
-            let reports = folder.reports();
-            let known = summary::Known::of(root::root(args.dir.as_deref()).as_deref(), &reports);
-            eprint_line(&summary::of(&reports, folder.had_instance(), known));
             if let Some(path) = translators.as_ref().and_then(translator_caches::TranslatorCaches::filled) {
                 eprint_line(&format_args!("the translator's cache is in {}", plain(&path.to_string_lossy())));
             }
+            let root = root::root(args.dir.as_deref());
+            let recorded = runs::recorded(root.as_deref(), &folder.report_folder());
+            let lines = summary::lines(root.as_deref(), recorded, folder.had_instance());
+            lines.iter().for_each(|line| eprint_line(line));
         }
         if let Some(outer) = outer_report() {
             folder.copy_reports(&outer);
@@ -158,8 +160,10 @@ fn run(args: RunArgs) -> Result<ExitStatus, RunError> {
 /// Publishes what the command has recorded: of its applications, and of no others.
 fn publish(remote: &Remote<'_>, folder: Option<&Folder>, args: &RunArgs) {
     let root = root::root(args.dir.as_deref());
-    let recorded = folder.zip(root).map(|(folder, root)| runs::applications(&root, &folder.report_folder()));
-    match recorded.unwrap_or_default().as_slice() {
+    let recorded = folder.map(|folder| runs::recorded(root.as_deref(), &folder.report_folder()));
+    let applications: BTreeSet<String> =
+        recorded.into_iter().flatten().filter_map(|(application, _)| application).collect();
+    match Vec::from_iter(applications).as_slice() {
         [] if args.quiet => {}
         [] => eprint_line(&"nothing is published: the command has recorded nothing"),
         applications => remote.push(applications),

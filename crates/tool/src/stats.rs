@@ -11,7 +11,9 @@ mod remark;
 mod schema;
 mod store;
 mod summary;
+mod table;
 mod text;
+mod unready;
 mod updated;
 mod view;
 
@@ -23,6 +25,7 @@ use crate::root;
 use crate::term::{screen, time};
 
 use collect::CollectError;
+pub(crate) use collect::of_run;
 use model::Selection;
 use view::View;
 

@@ -144,6 +144,10 @@ fn a_page_has_the_runs_and_the_pipelines_and_refers_to_nothing_outside() {
         "name=\"viewport\" content=\"width=device-width",
         "<dt>Pipelines in the stash</dt><dd>12</dd>",
         "<dt>Runs</dt><dd>2</dd>",
+        "<dt>Ready in the last session</dt><dd>12 of 12</dd>",
+        "; 12 of 12 pipelines were ready.</p>",
+        "Of each session: <svg",
+        " (the first)</th><td>driver 0.0.1</td>",
         "12 pipelines of the last run: what compiling them took",
         "<th scope=\"row\">Over 16 ms</th>",
         "<tr><th scope=\"row\">compile</th><td class=\"number\">12</td><td class=\"number\">100.0 %</td>",
@@ -174,12 +178,33 @@ fn a_page_has_the_runs_and_the_pipelines_and_refers_to_nothing_outside() {
 }
 
 #[test]
+fn a_page_that_is_only_looked_at_needs_no_name() {
+    let Some(machine) = filled() else { return };
+    let programs = machine.sandbox.path("programs");
+    fs::create_dir(&programs).unwrap();
+    let opener = programs.join("xdg-open");
+    fs::write(&opener, "#!/bin/sh\necho \"opened $1\"\n").unwrap();
+    fs::set_permissions(&opener, fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
+    let opened = || output(machine.tool().args(["report", NAME, "--open"]).env("PATH", &path));
+    for _ in 0..2 {
+        let done = opened();
+        let last = text(&done.stdout).lines().last().unwrap();
+        let page = fs::read_to_string(last.strip_prefix("opened ").unwrap()).unwrap();
+        assert!(done.status.success() && page.ends_with("</html>\n"), "{done:?}");
+    }
+    fs::write(&opener, "#!/bin/sh\nexit 3\n").unwrap();
+    let complaint = one_error_line(&opened()).to_owned();
+    assert!(complaint.contains("cannot open /") && complaint.contains("exit status: 3"), "{complaint}");
+}
+
+#[test]
 fn json_has_stable_names() {
     let Some(machine) = filled() else { return };
     let printed = output(machine.tool().args(["report", NAME, "--json"]));
     assert!(printed.status.success(), "{printed:?}");
     let json: serde_json::Value = serde_json::from_slice(&printed.stdout).unwrap();
-    assert!(json["schema"] == 1 && json["application"] == NAME && json["pipelines"] == 12, "{json}");
+    assert!(json["schema"] == 2 && json["application"] == NAME && json["pipelines"] == 12, "{json}");
     assert_eq!(json["comparison"]["pipelines"], 12, "{json}");
     assert!(json["comparison"]["without_stash"]["over_4_ms"].is_u64(), "{json}");
     let timelines = json["timelines"].as_array().unwrap();
@@ -190,7 +215,11 @@ fn json_has_stable_names() {
         let shares = run["sources"].as_array().unwrap().iter();
         assert_eq!(shares.map(|share| share["creations"].as_u64().unwrap()).sum::<u64>(), 12, "{run}");
     }
-    assert_eq!(json["history"].as_array().unwrap().len(), 2, "{json}");
+    let history = json["history"].as_array().unwrap();
+    assert_eq!(history.len(), 2, "{json}");
+    assert!(history[0]["is_first"] == true && history[1]["is_first"] == false, "{json}");
+    assert!(history[1]["calls_ns"].as_u64() > Some(0) && history[1]["ready"] == 12, "{json}");
+    assert!(history[1]["drivers"][0]["name"].as_str().unwrap().starts_with("driver "), "{json}");
     let help = output(machine.tool().arg("report"));
     assert!(help.status.code() == Some(2) && text(&help.stderr).contains("--output"), "{help:?}");
 }

@@ -178,7 +178,7 @@ fn a_translators_cache_is_named_at_the_end_and_nothing_else_touches_it() {
         |script: &str| output(sandbox.tool().args(["run", "--", "sh", "-c", script, "/games/a/Game.exe"]));
     let stays = "cat $VKD3D_SHADER_CACHE_PATH/vkd3d-proton.Game.cache 2>/dev/null";
     let written = run("echo translated > $VKD3D_SHADER_CACHE_PATH/vkd3d-proton.Game.cache");
-    let said = text(&written.stderr).lines().nth(1).unwrap();
+    let said = text(&written.stderr).lines().next().unwrap();
     assert!(said.starts_with("vkstash: the translator's cache is in ") && said.contains("/Game-"), "{said}");
     let folder = PathBuf::from(said.rsplit_once(" in ").unwrap().1);
     assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);

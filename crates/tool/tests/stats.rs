@@ -90,7 +90,7 @@ fn the_caches_of_sessions_are_counted_beside_the_stash() {
     assert_eq!(sessions["caches"], 2, "{shown}");
     assert!(sessions["bytes"].as_u64().unwrap() > 0, "{shown}");
     let lines = self::shown(&sandbox, &dir, &["translator"]);
-    assert!(lines.contains("  size: 0 B, and 2 session caches, "), "{lines}");
+    assert!(lines.contains("translator: 0 B, and 2 session caches, "), "{lines}");
 }
 
 #[test]
@@ -147,7 +147,7 @@ pub(super) fn run_on(
         driver_version: header.driver_version,
         part: part.name().to_owned(),
         counters,
-        bypassed: Vec::new(),
+        ..DeviceReport::default()
     };
     let report = RunReport {
         application: app.display.clone(),
@@ -155,8 +155,9 @@ pub(super) fn run_on(
         started_unix_ms: moment,
         updated_unix_ms: moment + 5,
         pid,
+        is_over: true,
         devices: vec![device],
-        store: StoreReport::default(),
+        ..RunReport::default()
     };
     stash.set_reporter(Box::new(move |store| RunReport { store, ..report.clone() }));
     stash.touch();
@@ -192,7 +193,7 @@ fn merged_reports_count_like_the_others() {
     assert_eq!(application["hit_percent"], 99.3);
     assert_eq!(application["store"]["written_records"], 4);
     assert_eq!(application["benefit"], "some");
-    let line = "My_Game: 2 of 2 pipelines ready; last run ";
+    let line = "My_Game: nothing to gain: 0 s in all; 2 of 2 pipelines were ready; last run ";
     assert!(shown(&sandbox, &root, &[]).starts_with(line), "{}", shown(&sandbox, &root, &[]));
     let named = shown(&sandbox, &root, &["My_Game", "-v"]);
     for line in [
@@ -267,7 +268,7 @@ fn limits_and_what_they_cost_are_shown() {
     let shown = shown(&sandbox, &root, &["-vv"]);
     for part in [
         " % of 1.0 MiB, in ",
-        " % of 16.0 KiB\n",
+        " % of 16.0 KiB; last run ",
         "    served before              4  compiled again: what had been recorded was evicted or lost\n",
         "    time again            3.4 ms  of the time compiling",
         "    code missing               7  of those by identifier",
@@ -289,7 +290,10 @@ fn nothing_served_in_several_runs_is_said_plainly() {
     assert_eq!(json["applications"][0]["benefit"], "none");
     // All pipelines were ready, so there is nothing to look after.
     let shown = self::shown(&sandbox, &root, &[]);
-    assert!(shown.starts_with("My_Game: 9 of 9 pipelines ready; last run "), "{shown}");
+    assert!(
+        shown.starts_with("My_Game: nothing to gain: 0 s in all; 9 of 9 pipelines were ready; last run "),
+        "{shown}"
+    );
     assert_eq!(shown.lines().count(), 2, "{shown}");
     run_of(&root, &game(), 4000, 1, &[(Count::DriverHad, 9), (Count::Compiled, 1)], &[]);
     let shown = self::shown(&sandbox, &root, &[]);
@@ -326,7 +330,7 @@ fn a_last_run_that_only_bypassed_is_reported() {
     let line = "  nothing but 21 pipelines left to the driver: pipeline statistics asked for\n";
     let shown = self::shown(&sandbox, &root, &[]);
     assert!(
-        shown.contains(": 21 pipelines left to the driver; last run ") && shown.contains(line),
+        shown.contains("; 21 pipelines left to the driver; last run ") && shown.contains(line),
         "{shown}"
     );
     run_of(&root, &game(), 3000, 1, &[(Count::Served, 3), (Count::CompiledUnrecorded, 4)], &[]);

@@ -7,9 +7,11 @@
 //! | `runs` | the files of reports |
 //! | `timeline` | how each pipeline of a run was created, and the files of that |
 //! | `totals` | the sums of many reports |
+//! | `waiting` | what a program has waited for: creation calls, and frames |
 
 pub mod model;
 pub(crate) mod names;
 pub mod runs;
 pub mod timeline;
 pub mod totals;
+pub mod waiting;

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::reports::waiting::Waiting;
+
 /// Pipelines that were bypassed for one reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BypassReport {
@@ -34,6 +36,8 @@ pub struct DeviceReport {
     pub counters: BTreeMap<String, u64>,
     /// Bypassed pipelines by reason.
     pub bypassed: Vec<BypassReport>,
+    /// What the program has waited for.
+    pub waiting: Waiting,
 }
 
 impl DeviceReport {
@@ -48,6 +52,7 @@ impl DeviceReport {
     /// Adds the counters of another report of the same device.
     pub fn add(&mut self, other: &DeviceReport) {
         add_maps(&mut self.counters, &other.counters);
+        self.waiting.add(&other.waiting);
         for bypass in &other.bypassed {
             let same =
                 |known: &&mut BypassReport| known.reason == bypass.reason && known.s_type == bypass.s_type;
@@ -132,9 +137,21 @@ pub struct RunReport {
     pub updated_unix_ms: u64,
     /// The process id.
     pub pid: u32,
+    /// The process has destroyed its devices, or is leaving: nothing is missing. False after a death, too.
+    pub is_over: bool,
     /// The devices of the run. Reports of the same device, driver and set of features are added up, in the order of the
     /// first ones.
     pub devices: Vec<DeviceReport>,
     /// What the store did in the run.
     pub store: StoreReport,
+    /// Its process is alive and has the stash open. Not in the file.
+    #[serde(skip)]
+    pub goes_on: bool,
+}
+
+impl RunReport {
+    /// Whether a device has counted anything.
+    pub fn has_counted(&self) -> bool {
+        self.devices.iter().any(|device| !device.counters.is_empty())
+    }
 }

@@ -14,6 +14,8 @@ use crate::base::descriptor::Descriptor;
 use crate::base::sync::Mutex;
 use crate::base::util::{random, unix_ms};
 use crate::disk::folder::{Folder, read_at};
+use crate::disk::locks;
+use crate::format::app_name::AppName;
 use crate::format::bytes::{Reader, put_u32};
 use crate::format::refusal::Refusal;
 use crate::reports::model::RunReport;
@@ -26,7 +28,7 @@ pub(crate) const REPORT_MAGIC: [u8; 8] = *b"\x89VKR\r\n\x1a\n";
 pub(crate) const TOTALS_MAGIC: [u8; 8] = *b"\x89VKT\r\n\x1a\n";
 /// An empty folder: see [`note_instance`].
 const INSTANCE: &str = "instance";
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 const RECORD_HEADER_BYTES: usize = 24;
 const MAX_BODY: usize = 4 << 20;
 /// The end of a report's file name.
@@ -133,7 +135,12 @@ pub(crate) fn read_in(folder: &Folder) -> Vec<(String, RunReport)> {
 
 /// [`read_in`] of some of the files.
 pub(crate) fn read_those(folder: &Folder, mut names: Vec<String>) -> Vec<(String, RunReport)> {
-    let read = |name: String| read_file(folder, &name, REPORT_MAGIC).map(|report: RunReport| (name, report));
+    let read = |name: String| {
+        let report: RunReport = read_file(folder, &name, REPORT_MAGIC)?;
+        let goes_on =
+            !report.is_over && folder.open_file(&name).is_ok_and(|(file, _)| locks::is_locked(&file));
+        Some((name, RunReport { goes_on, ..report }))
+    };
     oldest_first(&mut names);
     names.into_iter().filter_map(read).collect()
 }
@@ -145,17 +152,22 @@ pub fn write(folder: &Path, name: &RunName, report: &RunReport) -> io::Result<()
     write_in(&folder, name, report).map(drop)
 }
 
-/// The applications below `root` that have recorded runs whose reports are in `folder`, by the names of their folders.
-/// Names that people read may be those of several applications; the file of a report is that of one run.
-pub fn applications(root: &Path, folder: &Path) -> Vec<String> {
+/// The reports in `folder`, oldest first, by the application below `root` that has recorded the run. None: the
+/// application has no stash there.
+pub fn recorded(root: Option<&Path>, folder: &Path) -> Vec<(Option<String>, RunReport)> {
+    let Ok(folder) = Folder::shared(folder, false) else { return Vec::new() };
     let shared = |path: &Path| Folder::shared(path, false).ok();
-    let reports = shared(folder).and_then(|folder| folder.names(SUFFIX).ok()).unwrap_or_default();
-    let names = shared(root).and_then(|root| root.names("").ok()).unwrap_or_default();
-    let has_one = |name: &String| {
-        let own = shared(&root.join(name).join("runs")).and_then(|runs| runs.names(SUFFIX).ok());
-        own.is_some_and(|own| reports.iter().any(|report| own.contains(report)))
+    let names = root.and_then(shared).and_then(|root| root.names("").ok()).unwrap_or_default();
+    let of = |(file, report): (String, RunReport)| {
+        let has_it = |name: &&String| {
+            let is_named_so =
+                AppName::of_folder(name).is_some_and(|known| known.display == report.application);
+            let runs = || shared(&root?.join(name).join("runs"));
+            is_named_so && runs().is_some_and(|runs| runs.open_file(&file).is_ok())
+        };
+        (names.iter().find(has_it).cloned(), report)
     };
-    names.into_iter().filter(has_one).collect()
+    read_in(&folder).into_iter().map(of).collect()
 }
 
 /// Says in `folder` that a process has an instance with the layer, also where it makes nothing that a report would tell

@@ -37,6 +37,8 @@ pub struct Totals {
     pub until_unix_ms: u64,
     /// The counters of each device. Runs with the same device part are added up.
     pub devices: Vec<DeviceReport>,
+    /// The first run that has counted anything: the other ones are compared with it.
+    pub first: Option<RunReport>,
     /// The counters of the store. `unusable` is empty.
     pub store: StoreReport,
     /// Runs without a store, by reason.
@@ -58,6 +60,10 @@ impl Totals {
         let earlier = self.since_unix_ms == 0 || run.started_unix_ms < self.since_unix_ms;
         if earlier {
             self.since_unix_ms = run.started_unix_ms;
+        }
+        let is_first = |first: &RunReport| run.started_unix_ms < first.started_unix_ms;
+        if run.has_counted() && self.first.as_ref().is_none_or(is_first) {
+            self.first = Some(run.clone());
         }
         self.until_unix_ms = latest([self.until_unix_ms, run.updated_unix_ms], unix_ms());
         run.devices.iter().for_each(|device| device.clone().add_to(&mut self.devices));

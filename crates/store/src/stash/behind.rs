@@ -67,6 +67,8 @@ pub struct Behind {
     pub now: u64,
     /// Pipelines that the version has compiled that has compiled most.
     pub before: u64,
+    /// VkPhysicalDeviceProperties::driverVersion of that one.
+    pub other_version: u32,
 }
 
 impl Behind {
@@ -80,14 +82,16 @@ impl Behind {
 pub fn behind(parts: &[PartInfo], version: &DriverVersion) -> Option<Behind> {
     // A program with two sets of features has two parts, which have mostly the same pipelines.
     let most = |is_current: bool| {
-        let of_version = |part: &&PartInfo| {
-            let made_by = part.device.as_ref().map(DriverVersion::from);
-            made_by.is_some_and(|by| by.is_of_the_driver_of(version) && by.is(version) == is_current)
+        let of_version = |part: &PartInfo| {
+            let by = part.device.as_ref().map(DriverVersion::from)?;
+            let counts = by.is_of_the_driver_of(version) && by.is(version) == is_current;
+            counts.then(|| (pipelines(part), by.driver_version))
         };
-        parts.iter().filter(of_version).map(pipelines).max().unwrap_or(0)
+        parts.iter().filter_map(of_version).max().unwrap_or((0, 0))
     };
-    let (now, before) = (most(true), most(false));
-    (now.saturating_mul(10) < before.saturating_mul(NEARLY_ALL)).then_some(Behind { now, before })
+    let ((now, _), (before, other_version)) = (most(true), most(false));
+    let is_behind = now.saturating_mul(10) < before.saturating_mul(NEARLY_ALL);
+    is_behind.then_some(Behind { now, before, other_version })
 }
 
 /// The pipelines in a part.

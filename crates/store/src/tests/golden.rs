@@ -13,6 +13,7 @@ use crate::format::table::Row;
 use crate::reports::model::{BypassReport, DeviceReport, RunReport, StoreReport};
 use crate::reports::runs;
 use crate::reports::timeline::{self, Creation, Entry, Frame, Step};
+use crate::reports::waiting::{Frames, Lengths, Waiting};
 use crate::tests::timelines::timelines;
 use crate::tests::*;
 
@@ -131,6 +132,24 @@ fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
 }
 
+fn waiting() -> Waiting {
+    Waiting {
+        calls: 16,
+        calls_ns: 17,
+        long_calls: 18,
+        longest_call_ns: 19,
+        frames: Frames {
+            count: 20,
+            ns: 21,
+            lengths: Lengths::new([22, 0, 23]),
+            stutters: 24,
+            longest_stutter_ns: 25,
+            longest_wait_ns: 26,
+            waited_ns: 27,
+        },
+    }
+}
+
 fn report() -> RunReport {
     RunReport {
         application: "test".into(),
@@ -138,6 +157,7 @@ fn report() -> RunReport {
         started_unix_ms: 1,
         updated_unix_ms: 2,
         pid: 3,
+        is_over: true,
         devices: vec![DeviceReport {
             name: "gpu".into(),
             vendor_id: 4,
@@ -147,6 +167,7 @@ fn report() -> RunReport {
             part: "0123456789abcdef".into(),
             counters: [("served".into(), 8)].into(),
             bypassed: vec![BypassReport { reason: "library".into(), s_type: 9, count: 10 }],
+            waiting: waiting(),
         }],
         store: StoreReport {
             damaged_records: 11,
@@ -156,6 +177,7 @@ fn report() -> RunReport {
             reclaimed_bytes: 15,
             ..StoreReport::default()
         },
+        goes_on: false,
     }
 }
 
@@ -170,7 +192,7 @@ fn all() -> [(&'static str, Vec<u8>); 10] {
         ("found-v2.vks", found()),
         ("estimates-v2.vks", estimates()),
         ("timeline-v2.vkl", timeline()),
-        ("report-v3.vkr", runs::encode(runs::REPORT_MAGIC, &report()).unwrap()),
+        ("report-v4.vkr", runs::encode(runs::REPORT_MAGIC, &report()).unwrap()),
     ]
 }
 
@@ -232,9 +254,9 @@ fn every_way_of_storing_stays_readable() {
 #[test]
 fn reports_stay_readable_and_those_of_another_version_are_left_out() {
     let root = root();
-    let mut bytes = fs::read(golden("report-v3.vkr")).unwrap();
+    let mut bytes = fs::read(golden("report-v4.vkr")).unwrap();
     fs::write(root.path().join("run-a.vkr"), &bytes).unwrap();
-    for (file, version) in [("run-b.vkr", 2), ("run-c.vkr", 4)] {
+    for (file, version) in [("run-b.vkr", 3), ("run-c.vkr", 5)] {
         bytes[8] = version;
         let crc = crc32c::crc32c(&bytes[..20]);
         bytes[20..24].copy_from_slice(&crc.to_le_bytes());

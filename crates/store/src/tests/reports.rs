@@ -26,6 +26,7 @@ fn report(number: u64) -> RunReport {
         updated_unix_ms: 2000 + number,
         // No process has this number.
         pid: 0x7fff_ffff,
+        is_over: true,
         devices: vec![device],
         store: StoreReport {
             evicted_bytes: [("expired".into(), number), ("free_space".into(), 1)].into(),
@@ -34,6 +35,7 @@ fn report(number: u64) -> RunReport {
             reclaimed_bytes: 3 * number,
             ..StoreReport::default()
         },
+        goes_on: false,
     }
 }
 
@@ -155,6 +157,7 @@ fn old_reports_are_folded_and_the_sums_stay() {
     let after = totals::read(root.path());
     for totals in [before, after] {
         assert_eq!((totals.runs, totals.since_unix_ms, totals.until_unix_ms), (100, 1000, 2099));
+        assert_eq!(totals.first.unwrap().started_unix_ms, 1000, "the first run stays as it was");
         let [device] = totals.devices.try_into().unwrap();
         assert_eq!(device.counters.get("served"), Some(&sum));
         assert_eq!(device.bypassed[0].count, 100);

@@ -42,8 +42,12 @@ pub(crate) struct ReportArgs {
     #[arg(value_name = "NAME")]
     pub(crate) application: Option<String>,
     /// The file to create, which must not exist yet; `-` for standard output
-    #[arg(long, short, value_name = "FILE", required_unless_present = "json")]
+    #[arg(long, short, value_name = "FILE", required_unless_present_any = ["json", "open"])]
     pub(crate) output: Option<PathBuf>,
+    /// Open the page with the program that shows such files (xdg-open); without --output a file of this user's is made
+    /// for it, in place of the last one
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) open: bool,
     /// Print what is on the page as JSON with stable names (docs/report.md)
     #[arg(long, conflicts_with = "output")]
     pub(crate) json: bool,

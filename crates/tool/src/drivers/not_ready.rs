@@ -7,12 +7,11 @@ use vkstash_model::counters::Count;
 use vkstash_store::stash::behind::{Behind, behind};
 use vkstash_store::stash::inspect::ApplicationInfo;
 
-use super::Driver;
 use super::noted::Record;
 use super::prepared::listed;
+use super::{Driver, whole_seconds};
 use crate::machine;
 use crate::tally::Tally;
-use crate::term::time;
 use crate::units::counted;
 
 /// Pipelines that other versions of the drivers have compiled.
@@ -33,8 +32,7 @@ impl fmt::Display for NotReady {
         let (pipelines, programs) = (counted(self.pipelines, "pipeline"), counted(self.programs, "program"));
         write!(to, "not ready: {} {is} new here, {pipelines} of {programs}", listed(&self.drivers))?;
         if let Some(seconds) = self.seconds {
-            let whole = seconds.max(1.0).ceil() * 1e9;
-            write!(to, "; about {}", time::span(whole as u64))?;
+            write!(to, "; about {}", whole_seconds(seconds))?;
         }
         write!(to, ": vkstash prewarm --all")
     }
@@ -67,12 +65,10 @@ pub(super) fn count(applications: &[ApplicationInfo], record: &Record) -> Option
         }
         total.programs += 1;
         total.pipelines += missing;
-        if let Some(seconds) = seconds_of_each(info) {
-            *total.seconds.get_or_insert(0.0) += missing as f64 * seconds;
+        if let Some(seconds) = seconds(info, missing) {
+            *total.seconds.get_or_insert(0.0) += seconds;
         }
     }
-    let jobs = (machine::processors() / 2).max(1);
-    total.seconds = total.seconds.map(|seconds| seconds / jobs as f64);
     (total.programs > 0).then_some(total)
 }
 
@@ -81,12 +77,14 @@ pub(super) fn pipelines(applications: &[ApplicationInfo], record: &Record) -> u6
     count(applications, record).map_or(0, |not_ready| not_ready.pipelines)
 }
 
-/// What a compile took on average.
-fn seconds_of_each(info: &ApplicationInfo) -> Option<f64> {
+/// What it takes to compile so many pipelines, by what a compile took on average.
+pub(super) fn seconds(info: &ApplicationInfo, pipelines: u64) -> Option<f64> {
     let mut tally = Tally::default();
     info.runs.devices.iter().for_each(|device| tally.add(device));
     let compiled = tally.compiled();
-    (compiled > 0).then(|| tally.get(Count::CompileNanos) as f64 / 1e9 / compiled as f64)
+    let jobs = (machine::processors() / 2).max(1);
+    let all = pipelines as f64 * tally.get(Count::CompileNanos) as f64 / 1e9;
+    (compiled > 0 && all > 0.0).then(|| all / compiled as f64 / jobs as f64)
 }
 
 #[cfg(test)]

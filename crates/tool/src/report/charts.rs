@@ -1,14 +1,15 @@
-//! Runs and the size of the stash over time: pictures that need no script, and a table of the same numbers.
+//! Sessions and the size of the stash over time: pictures that need no script, and a table of the same numbers.
 
 use std::fmt::Write as _;
 
 use super::escape::text;
-use super::model::{Report, RunSummary};
+use super::model::{Report, SessionSummary};
 use super::pieces::{number, table};
+use crate::played::{Row, Session};
 use crate::term::time::{moment, span};
 use crate::units::size;
 
-/// The height of a chart in its own units; a run is 10 wide.
+/// The height of a chart in its own units; a session is 10 wide.
 const HEIGHT: u64 = 100;
 
 /// Bars of a chart: of each, its parts from the bottom up, with their classes.
@@ -42,51 +43,96 @@ fn key(class: &str, name: &str) -> String {
 
 /// The section.
 pub(super) fn history(report: &Report) -> String {
-    let mut html =
-        "<section aria-labelledby=\"runs\">\n<h2 id=\"runs\">Runs and size over time</h2>\n".to_owned();
-    let runs = &report.history;
-    let (Some(first), Some(last)) = (runs.first(), runs.last()) else {
-        html += "<p>No reports of runs are there.</p>\n";
+    let mut html = "<section aria-labelledby=\"sessions\">\n<h2 id=\"sessions\">Sessions</h2>\n".to_owned();
+    let sessions = &report.history;
+    let (Some(first), Some(last)) = (sessions.first(), sessions.last()) else {
+        html += "<p>No reports of sessions are there.</p>\n";
         return html + "</section>\n";
     };
-    let pipelines =
-        |run: &RunSummary| vec![(run.ready, "s0"), (run.pipelines.saturating_sub(run.ready), "s4")];
-    let sizes = |run: &RunSummary| vec![(run.bytes_after, "s1")];
+    let things = if sessions.iter().any(|one| one.row.session.presents()) { "stutters" } else { "calls" };
+    let long = |one: &SessionSummary| {
+        let class = if one.row.is_after_update { "s6" } else { "s7" };
+        vec![(one.row.session.long(), class)]
+    };
+    let pipelines = |one: &SessionSummary| {
+        let Session { ready, pipelines, .. } = one.row.session;
+        vec![(ready, "s0"), (pipelines.saturating_sub(ready), "s4")]
+    };
+    let sizes = |one: &SessionSummary| vec![(one.bytes_after.unwrap_or_default(), "s1")];
+    let Session { ready, pipelines: all, .. } = last.row.session;
+    html += "<div class=\"columns\">\n";
     let label =
-        format!("Pipelines of each run; in the last one {} of {} were ready", last.ready, last.pipelines);
-    html += "<div class=\"columns\">\n<figure>\n";
-    html += &chart(&label, &runs.iter().map(pipelines).collect::<Vec<_>>());
+        format!("{things} of 20 ms or more in each session; in the last one {}", last.row.session.long());
+    let keys = key("s7", &format!("{things} of 20 ms or more")) + &key("s6", "after an update of the driver");
+    html += &figure(&label, sessions.iter().map(long), &format!("Of each session: {keys}"));
+    let label = format!("Pipelines of each session; in the last one {ready} of {all} were ready");
     let keys = key("s0", "ready") + &key("s4", "not ready");
-    let _ = writeln!(html, "<figcaption>Pipelines of each run: {keys}</figcaption>\n</figure>\n<figure>");
-    let label = format!("Size of the stash after each run; now {}", size(report.bytes));
-    html += &chart(&label, &runs.iter().map(sizes).collect::<Vec<_>>());
-    html += "<figcaption>Size of the stash after each run</figcaption>\n</figure>\n</div>\n";
-    let (from, to) = (moment(first.started_unix_ms), moment(last.updated_unix_ms));
+    html += &figure(&label, sessions.iter().map(pipelines), &format!("Pipelines of each session: {keys}"));
+    let label = format!("Size of the stash after each session; now {}", size(report.bytes));
+    html += &figure(&label, sessions.iter().map(sizes), "Size of the stash after each session");
+    html += "</div>\n";
+    let (from, to) = (moment(first.row.session.started_unix_ms), moment(last.row.session.last_use_unix_ms));
     let _ = writeln!(
         html,
-        "<p class=\"quiet\">The runs of {from} to {to}, oldest first. Sizes are calculated back from today's, {}, by \
-         what each run has written and freed.</p>",
+        "<p class=\"quiet\">The sessions of {from} to {to}, oldest first. Sizes are calculated back from today's, {}, \
+         by what each has written and freed.</p>",
         size(report.bytes)
     );
     if report.earlier_runs > 0 {
         let earlier = number(report.earlier_runs);
-        let _ = writeln!(html, "<p class=\"quiet\">Of earlier runs, {earlier}, only sums are left.</p>");
+        let _ = writeln!(
+            html,
+            "<p class=\"quiet\">Of earlier ones, {earlier}, only the first and sums are left.</p>"
+        );
     }
-    let rows: String = runs.iter().rev().map(row).collect();
-    let columns =
-        [("Run", false), ("Ready", true), ("Compiling", true), ("Saved, at most", true), ("Size", true)];
-    html += "<details>\n<summary>All runs as a table</summary>\n";
-    html += &table("The latest run first", &columns, &rows);
+    html += "<details>\n<summary>All sessions as a table</summary>\n";
+    html += &sessions_table(sessions, things);
     html + "</details>\n</section>\n"
 }
 
-fn row(run: &RunSummary) -> String {
+fn figure<'a>(label: &str, bars: impl Iterator<Item = Vec<(u64, &'a str)>>, caption: &str) -> String {
+    let chart = chart(label, &bars.collect::<Vec<_>>());
+    format!("<figure>\n{chart}<figcaption>{caption}</figcaption>\n</figure>\n")
+}
+
+fn sessions_table(sessions: &[SessionSummary], things: &str) -> String {
+    let long = format!("{things} \u{2265} 20 ms");
+    let columns = [
+        ("Session", false),
+        ("Driver", false),
+        (long.as_str(), true),
+        ("Longest", true),
+        ("Waiting", true),
+        ("Ready", true),
+        ("Saved, at most", true),
+        ("Size", true),
+    ];
+    let mut rows = String::new();
+    for (place, one) in sessions.iter().enumerate().rev() {
+        let earlier = place.checked_sub(1).and_then(|place| sessions.get(place));
+        rows += &row(one, earlier.map(|earlier| earlier.row.session.driver_names()));
+    }
+    table("The latest session first", &columns, &rows)
+}
+
+/// `earlier`: the drivers of the session before.
+fn row(SessionSummary { row, bytes_after, .. }: &SessionSummary, earlier: Option<String>) -> String {
+    let Row { session, is_first, is_after_update } = row;
+    let mark = match (is_first, is_after_update) {
+        (true, _) => " (the first)",
+        (_, true) => " (after an update)",
+        _ => "",
+    };
+    let driver = Some(session.driver_names()).filter(|driver| earlier.as_ref() != Some(driver));
     let cells = [
-        format!("{} of {}", number(run.ready), number(run.pipelines)),
-        span(run.compile_ns),
-        span(run.saved_ns),
-        size(run.bytes_after).to_string(),
+        number(session.long()),
+        span(session.longest_ns()),
+        span(session.waiting_ns()),
+        format!("{} of {}", number(session.ready), number(session.pipelines)),
+        span(session.saved_ns),
+        bytes_after.map_or_else(String::new, |bytes| size(bytes).to_string()),
     ];
     let cells = cells.map(|cell| format!("<td class=\"number\">{}</td>", text(&cell))).concat();
-    format!("<tr><th scope=\"row\">{}</th>{cells}</tr>\n", moment(run.started_unix_ms))
+    let (started, driver) = (moment(session.started_unix_ms), driver.unwrap_or_default());
+    format!("<tr><th scope=\"row\">{started}{mark}</th><td>{}</td>{cells}</tr>\n", text(&driver))
 }

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use vkstash_model::counters::Count;
 use vkstash_model::key;
 use vkstash_model::recipe::Recipe;
 use vkstash_store::format::record::{Key, Kind};
@@ -14,11 +13,11 @@ use vkstash_store::reports::totals::{self, Separate};
 use vkstash_store::stash::browse::Browser;
 use vkstash_store::stash::inspect::ApplicationInfo;
 
-use super::model::{Comparison, Report, RunSummary, SCHEMA, SOURCES, SlowPipeline};
+use super::model::{Comparison, Report, SCHEMA, SOURCES, SessionSummary, SlowPipeline};
 use super::timelines::{self, Known, Pipelines};
+use crate::played::{History, Row};
 use crate::show::describe::describe;
 use crate::show::pipelines::{self, Listed};
-use crate::tally::Tally;
 use crate::term::time;
 
 /// The most pipelines among the slowest.
@@ -39,7 +38,7 @@ pub(super) fn report(root: &Path, application: &ApplicationInfo) -> Result<Repor
     let last = found.iter().find(|found| !found.creations.is_empty());
     let calls = last.map(timelines::longest_calls).unwrap_or_default();
     let next = |place: usize| place.checked_sub(1).and_then(|next| found.get(next));
-    let Separate { folded, runs } = totals::separate(root, &application.folder);
+    let separate = totals::separate(root, &application.folder);
     let bytes = application.parts.iter().fold(0_u64, |sum, part| sum.saturating_add(part.bytes));
     Ok(Report {
         schema: SCHEMA,
@@ -58,8 +57,8 @@ pub(super) fn report(root: &Path, application: &ApplicationInfo) -> Result<Repor
             .filter(|run| run.creations > 0 || run.damaged > 0)
             .collect(),
         unreadable_timelines: unreadable.len() as u64,
-        history: history(&runs, bytes),
-        earlier_runs: folded.runs,
+        earlier_runs: separate.folded.runs,
+        history: history(separate, bytes),
         kinds: pipelines.kinds,
     })
 }
@@ -148,30 +147,22 @@ fn description(portable: &Browser, digits: &str) -> Option<Vec<String>> {
 }
 
 /// The oldest first. Sizes are calculated from the last run back.
-fn history(runs: &[RunReport], bytes: u64) -> Vec<RunSummary> {
+fn history(separate: Separate, bytes: u64) -> Vec<SessionSummary> {
     let mut after = i128::from(bytes);
-    let mut order: Vec<&RunReport> = runs.iter().collect();
-    order.sort_by_key(|run| (run.updated_unix_ms, run.started_unix_ms));
-    let summary = |run: &&RunReport| {
-        let mut tally = Tally::default();
-        run.devices.iter().for_each(|device| tally.add(device));
-        let store = &run.store;
-        let bytes_after = u64::try_from(after).unwrap_or_default();
+    let mut runs: Vec<&RunReport> = separate.runs.iter().collect();
+    runs.sort_by_key(|run| (run.updated_unix_ms, run.started_unix_ms));
+    let mut sizes = HashMap::new();
+    for run in runs.into_iter().rev() {
+        let RunReport { store, started_unix_ms, .. } = run;
+        sizes.insert(*started_unix_ms, (store.written_bytes, store.reclaimed_bytes, after));
         after -= i128::from(store.written_bytes) + i128::from(store.compacted_bytes);
         after += i128::from(store.reclaimed_bytes);
-        RunSummary {
-            started_unix_ms: run.started_unix_ms,
-            updated_unix_ms: run.updated_unix_ms,
-            pipelines: tally.pipelines(),
-            ready: tally.ready(),
-            compile_ns: tally.get(Count::CompileNanos),
-            saved_ns: tally.get(Count::SavedNanos),
-            written_bytes: store.written_bytes,
-            reclaimed_bytes: store.reclaimed_bytes,
-            bytes_after,
-        }
+    }
+    let summary = |row: &Row| {
+        let size = sizes.get(&row.session.started_unix_ms);
+        let (written_bytes, reclaimed_bytes, _) = size.copied().unwrap_or_default();
+        let bytes_after = size.map(|(.., after)| u64::try_from(*after).unwrap_or_default());
+        SessionSummary { row: row.clone(), written_bytes, reclaimed_bytes, bytes_after }
     };
-    let mut history: Vec<RunSummary> = order.iter().rev().map(summary).collect();
-    history.reverse();
-    history
+    History::of_reports(separate).rows().iter().rev().map(summary).collect()
 }

@@ -2,8 +2,10 @@
 
 use serde::Serialize;
 
+use crate::played::Row;
+
 /// Version of the JSON's structure. A new field keeps it; a removed or changed field increments it.
-pub(crate) const SCHEMA: u32 = 1;
+pub(crate) const SCHEMA: u32 = 2;
 
 /// Where a creation ended, by its number in [`Mark`] and [`Bin`].
 pub(super) const SOURCES: [&str; 8] =
@@ -30,8 +32,8 @@ pub(super) struct Report {
     pub(super) timelines: Vec<RunTimeline>,
     /// Timelines of which nothing can be read.
     pub(super) unreadable_timelines: u64,
-    /// Runs whose reports are there, the oldest first.
-    pub(super) history: Vec<RunSummary>,
+    /// The sessions that are known, the oldest first.
+    pub(super) history: Vec<SessionSummary>,
     /// Earlier runs, of which only sums are left.
     pub(super) earlier_runs: u64,
     /// Words for classes and stages, by their numbers in marks.
@@ -169,17 +171,14 @@ pub(super) struct Bin(
     pub(super) u64,
 );
 
-/// One run in its report.
+/// One session.
 #[derive(Debug, Serialize)]
-pub(super) struct RunSummary {
-    pub(super) started_unix_ms: u64,
-    pub(super) updated_unix_ms: u64,
-    pub(super) pipelines: u64,
-    pub(super) ready: u64,
-    pub(super) compile_ns: u64,
-    pub(super) saved_ns: u64,
+pub(super) struct SessionSummary {
+    #[serde(flatten)]
+    pub(super) row: Row,
     pub(super) written_bytes: u64,
     pub(super) reclaimed_bytes: u64,
-    /// Today's size less what later runs have added: what commands and archives have changed is not known.
-    pub(super) bytes_after: u64,
+    /// Today's size less what later runs have added: what commands and archives have changed is not known. Null: the
+    /// report is folded.
+    pub(super) bytes_after: Option<u64>,
 }

@@ -51,13 +51,13 @@ pub(super) fn page(report: &Report) -> Result<String, serde_json::Error> {
     page += &format!("<p class=\"quiet\">vkstash report, written {written}</p>\n</header>\n<main>\n");
     page += &facts(report);
     page += &notices(report);
+    page += &charts::history(report);
     page += &sections::comparison(report);
     page += &timeline(report);
     for (place, run) in report.timelines.iter().enumerate() {
         page += &sections::run(run, place == 0, &anchors);
     }
     page += &sections::slowest(report);
-    page += &charts::history(report);
     page += "</main>\n";
     if !report.timelines.is_empty() {
         page += &script(report)?;
@@ -67,7 +67,8 @@ pub(super) fn page(report: &Report) -> Result<String, serde_json::Error> {
 }
 
 fn facts(report: &Report) -> String {
-    let ready = report.history.last().filter(|last| last.pipelines > 0).map_or_else(
+    let last = report.history.last().map(|last| &last.row.session);
+    let ready = last.filter(|last| last.pipelines > 0).map_or_else(
         || "not known".to_owned(),
         |last| format!("{} of {}", number(last.ready), number(last.pipelines)),
     );
@@ -75,9 +76,13 @@ fn facts(report: &Report) -> String {
         ("Pipelines in the stash", number(report.pipelines)),
         ("Size of the stash", size(report.bytes).to_string()),
         ("Runs", number(report.runs)),
-        ("Ready in the last run", ready),
+        ("Ready in the last session", ready),
     ];
-    let mut html = "<dl class=\"facts\">\n".to_owned();
+    let mut html = String::new();
+    if let Some(last) = last {
+        let _ = writeln!(html, "<p>The last session: {}.</p>", text(&last.sentence()));
+    }
+    html += "<dl class=\"facts\">\n";
     for (name, value) in facts {
         let _ = writeln!(html, "<div><dt>{name}</dt><dd>{}</dd></div>", text(&value));
     }

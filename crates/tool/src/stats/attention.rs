@@ -2,12 +2,11 @@
 
 use vkstash_model::counters::Count;
 use vkstash_store::settings::{BackgroundMode, CacheKinds};
-use vkstash_store::stash::behind::Behind;
 
 use super::model::{Application, Store, Work};
-use super::updated;
+use super::unready;
 use crate::units::counted;
-use crate::{in_force, names, unready};
+use crate::{in_force, names};
 
 /// What the settings say that an application may do.
 #[derive(Clone, Copy, Debug, Default)]
@@ -25,7 +24,16 @@ pub(super) fn of(application: &Application, in_force: InForce) -> Vec<String> {
         lines.push("disabled by the settings: nothing is served or recorded (`vkstash cache`)".to_owned());
     }
     lines.extend(of_work(work));
+    if work.get(Count::SwitchedOff) > 0 && !in_force.disabled.has(CacheKinds::COMPILATIONS) {
+        lines.push("compilations were disabled in this session (`vkstash cache`)".to_owned());
+    }
     lines.extend(of_files(application));
+    if application.parts.is_empty() && store.damaged_records > 0 {
+        lines.push(format!(
+            "{} skipped: `vkstash verify --repair`",
+            counted(store.damaged_records, "damaged record")
+        ));
+    }
     if work.only_bypassed() {
         lines.push(bypassed(work));
     }
@@ -48,6 +56,10 @@ fn of_work(work: &Work) -> Vec<String> {
     if quarantined > 0 {
         let pipelines = counted(quarantined, "pipeline");
         lines.push(format!("{pipelines} not served, because programs died of them: `vkstash quarantine`"));
+    }
+    let failed = work.get(Count::Failed);
+    if failed > 0 {
+        lines.push(format!("the driver answered with an error for {}", counted(failed, "pipeline")));
     }
     let failures = work.get(Count::InternalFailures);
     if failures > 0 {
@@ -83,16 +95,20 @@ fn bypassed(work: &Work) -> String {
 /// Why pipelines were not ready. One reason hides those that follow from it.
 fn not_ready(application: &Application, work: &Work, in_force: InForce) -> Vec<String> {
     if !application.lacks.is_empty() {
-        return application.lacks.iter().map(updated).collect();
+        return application.lacks.iter().map(|lack| lack.line(&application.name)).collect();
     }
     if work.ready >= work.pipelines {
         return Vec::new();
     }
-    if updated::was_first_run(application) {
-        return vec!["the driver was updated before this run: everything was compiled once more".to_owned()];
+    let missed = work.pipelines - work.ready;
+    let of_last = || application.history.since(application.session.started_unix_ms);
+    if of_last().any(|row| row.is_after_update) {
+        return vec![updated(work, missed)];
     }
-    if application.runs == 1 && application.last_run.is_some() && work.ready == 0 {
-        return vec!["the first run: nothing could be ready yet".to_owned()];
+    if of_last().any(|row| row.is_first) {
+        let nothing = "the first session: nothing could be ready yet".to_owned();
+        let is_worth_it = work.ready == 0 && !application.session.is_small();
+        return if is_worth_it { vec![nothing] } else { Vec::new() };
     }
     if let Some(remark) = &application.remark {
         return vec![remark.clone()];
@@ -108,14 +124,16 @@ fn not_ready(application: &Application, work: &Work, in_force: InForce) -> Vec<S
     reasons.map(line).into_iter().collect()
 }
 
-fn updated(lacks: &Behind) -> String {
-    match lacks {
-        Behind { now: 0, .. } => {
-            "the driver was updated: everything compiles once more, or now with `vkstash prewarm`".to_owned()
-        }
-        Behind { now, before } => format!(
-            "the driver was updated: {now} of {before} pipelines are compiled again, and `vkstash prewarm` compiles \
-             the others"
-        ),
+/// The driver had another version in the session before.
+fn updated(work: &Work, missed: u64) -> String {
+    let again = format!(
+        "the driver was updated before this session: {missed} of {} compiled again",
+        counted(work.pipelines, "pipeline")
+    );
+    // Where its caches keep nothing, nothing can be compiled before the program is there.
+    if work.get(Count::NothingKept) > 0 {
+        return again;
     }
+    again
+        + "; `vkstash prewarm --all` after an update compiles them before, and `vkstash install` has that done by itself"
 }

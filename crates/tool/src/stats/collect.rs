@@ -9,7 +9,6 @@ use vkstash_store::reports::model::{DeviceReport, RunReport};
 use vkstash_store::reports::totals::{self, Separate, Totals};
 use vkstash_store::settings;
 use vkstash_store::settings::Settings;
-use vkstash_store::stash::behind::Behind;
 use vkstash_store::stash::inspect;
 use vkstash_store::stash::inspect::{ApplicationInfo, PartInfo};
 
@@ -22,7 +21,8 @@ use super::{attention, remark, updated};
 use crate::choice::{ChoiceError, choose, program_of};
 use crate::config::problems::problems;
 use crate::driver_caches::limits;
-use crate::drivers::{self, Updates};
+use crate::drivers::{self, Lack, Updates};
+use crate::played::{History, Session};
 use crate::tally::Tally;
 use crate::term::time;
 use crate::{in_force, names, pulled_bases, session_caches};
@@ -58,13 +58,15 @@ fn shown(root: &Path, found: Vec<ApplicationInfo>, selection: Selection, updates
             return None;
         }
         let own = read.of(&info.folder);
-        let disabled = own.disabled_caches.or(of_all.disabled_caches);
-        let in_force = InForce {
-            background: in_force::background_mode(&of_all, &own),
-            disabled: disabled.unwrap_or_default(),
-        };
         let lacks = updated::of(info, &updates);
-        let shown = application(info, &selected(root, info, selection), in_force, lacks);
+        let history = History::of(root, &info.folder);
+        let runs = selected(root, info, selection);
+        let mut shown = application(info, &runs, in_force(&of_all, &own), lacks, history);
+        match selection {
+            Selection::All => {}
+            Selection::Last => shown.history.keep_since(shown.session.last_use_unix_ms),
+            Selection::Since { since_unix_ms } => shown.history.keep_since(since_unix_ms),
+        }
         let keep = keep(&shown, &of_all, &own);
         Some(Application { sessions, keep, ..shown })
     };
@@ -95,6 +97,60 @@ fn shown(root: &Path, found: Vec<ApplicationInfo>, selection: Selection, updates
         selection,
         applications,
         unreadable,
+    }
+}
+
+/// What has come of one application in a run that has ended, as [`collect`] tells it of the last one, but without a
+/// look at what is stored. `folder`: where its reports are; None where it has no stash.
+pub(crate) fn of_run(root: &Path, folder: Option<&str>, reports: &[RunReport]) -> Application {
+    let separate = folder.map(|folder| totals::separate(root, folder)).unwrap_or_default();
+    // What is in the stash tells whether the process goes on.
+    let stored = |report: &RunReport| {
+        let is_it = |run: &&RunReport| (run.started_unix_ms, run.pid) == (report.started_unix_ms, report.pid);
+        separate.runs.iter().find(is_it).unwrap_or(report).clone()
+    };
+    let reports: Vec<RunReport> = reports.iter().map(stored).collect();
+    let mut totals = separate.folded.clone();
+    separate.runs.iter().for_each(|run| totals.add(run));
+    if separate.runs.is_empty() {
+        reports.iter().for_each(|run| totals.add(run));
+    }
+    totals.last = Some(joined(&reports));
+    let display = reports.first().map(|report| report.application.clone()).unwrap_or_default();
+    let info = ApplicationInfo {
+        folder: folder.unwrap_or(&display).to_owned(),
+        display,
+        parts: Vec::new(),
+        runs: totals.clone(),
+        unusable: Default::default(),
+    };
+    let read = settings::read(root);
+    let in_force = in_force(&read.all(), &read.of(&info.folder));
+    let history = History::of_reports(separate);
+    application(&info, &Runs { totals, not_told_apart: 0 }, in_force, Vec::new(), history)
+}
+
+/// The reports of several processes as one.
+fn joined(reports: &[RunReport]) -> RunReport {
+    let mut all = reports.first().cloned().unwrap_or_default();
+    for report in reports.iter().skip(1) {
+        report.devices.iter().for_each(|device| device.clone().add_to(&mut all.devices));
+        all.store.add(&report.store);
+        if all.store.unusable.is_empty() {
+            all.store.unusable.clone_from(&report.store.unusable);
+        }
+        all.started_unix_ms = all.started_unix_ms.min(report.started_unix_ms);
+        all.updated_unix_ms = all.updated_unix_ms.max(report.updated_unix_ms);
+        all.is_over &= report.is_over;
+        all.goes_on |= report.goes_on;
+    }
+    all
+}
+
+fn in_force(of_all: &Settings, own: &Settings) -> InForce {
+    InForce {
+        background: in_force::background_mode(of_all, own),
+        disabled: own.disabled_caches.or(of_all.disabled_caches).unwrap_or_default(),
     }
 }
 
@@ -167,7 +223,8 @@ fn application(
     info: &ApplicationInfo,
     Runs { totals: runs, not_told_apart }: &Runs,
     in_force: InForce,
-    lacks: Vec<Behind>,
+    lacks: Vec<Lack>,
+    history: History,
 ) -> Application {
     let mut tally = Tally::default();
     runs.devices.iter().for_each(|device| tally.add(device));
@@ -192,6 +249,11 @@ fn application(
         last_use_unix_ms: moment(runs.until_unix_ms),
         work: work(&tally),
         last_run: runs.last.as_ref().map(last_run),
+        session: match &runs.last {
+            Some(last) => Session::of([last]),
+            None => Session::of([&RunReport { devices: runs.devices.clone(), ..RunReport::default() }]),
+        },
+        history,
         devices: devices(runs),
         parts: info.parts.iter().map(part).collect(),
         store: store(runs),
@@ -327,7 +389,8 @@ fn store(runs: &Totals) -> Store {
 #[cfg(test)]
 pub(super) fn of_all(info: &ApplicationInfo) -> Application {
     let lacks = updated::of(info, &Updates::default());
-    application(info, &selected(Path::new("/"), info, Selection::All), InForce::default(), lacks)
+    let runs = selected(Path::new("/"), info, Selection::All);
+    application(info, &runs, InForce::default(), lacks, History::default())
 }
 
 #[cfg(test)]

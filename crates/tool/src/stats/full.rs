@@ -6,7 +6,9 @@ use super::details::title;
 use super::model::{Application, Keep, Work};
 use super::view::View;
 use super::{parts, store};
+use crate::in_force;
 use crate::names;
+use crate::played::Session;
 use crate::term::time::{age, moment, span};
 use crate::units::{counted, plain, size};
 
@@ -30,6 +32,18 @@ pub(super) fn describe_sources(lines: &mut Vec<String>, application: &Applicatio
     when("first run began", application.since_unix_ms);
     when("last run began", application.last_run.as_ref().map(|run| run.started_unix_ms));
     when("last run ended", application.last_use_unix_ms);
+    lines.extend(frames(&application.session));
+    if application.runs > 1 {
+        let Work { ready, pipelines, .. } = application.work;
+        let runs = counted(application.runs, "run");
+        lines.push(format!("  all {runs}: {ready} of {} ready", counted(pipelines, "pipeline")));
+    }
+    for device in &application.devices {
+        let share = in_force::percent(device.work.ready, device.work.pipelines);
+        let pipelines = counted(device.work.pipelines, "pipeline");
+        let share = share.map_or(pipelines.clone(), |share| format!("{share:.1} % of {pipelines} ready"));
+        lines.push(format!("  {}: {share}", title(device)));
+    }
     for (class, title) in OF_SOURCES {
         let rows = rows(&application.work, |what| what.class() == class, false);
         if !rows.is_empty() {
@@ -40,6 +54,16 @@ pub(super) fn describe_sources(lines: &mut Vec<String>, application: &Applicatio
     lines.extend(bypassed(&application.work));
     describe_modules(lines, &application.keep);
     store::describe_store(lines, &application.store);
+}
+
+/// The frames of the last session.
+fn frames(session: &Session) -> Option<String> {
+    let shown = session.presents().then(|| counted(session.frames, "frame"))?;
+    let mut words = format!("  last session: {shown} in {}", span(session.played_ns));
+    if let Some(most) = session.shorter_ns(99) {
+        words += &format!(", 99 % of them shorter than {}", span(most));
+    }
+    Some(words)
 }
 
 /// Every counter of each device, and the parts.

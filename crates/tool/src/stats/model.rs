@@ -7,10 +7,9 @@ use serde::Serialize;
 
 use vkstash_model::counters::Count;
 
-use vkstash_store::stash::behind::Behind;
-
 use crate::driver_caches::limits::DriverLimit;
-use crate::drivers::{NotReady, Prepared};
+use crate::drivers::{Lack, NotReady, Prepared};
+use crate::played::{History, Session};
 
 /// Version of the JSON's structure. A new field keeps it; a removed or changed field increments it.
 pub(crate) const SCHEMA: u32 = 3;
@@ -121,6 +120,8 @@ pub(crate) struct Application {
     pub(crate) work: Work,
     /// The run whose report changed last; null where only totals are left.
     pub(crate) last_run: Option<LastRun>,
+    /// The sessions that are known, the latest first.
+    pub(crate) history: History,
     pub(crate) devices: Vec<Device>,
     /// The portable part first.
     pub(crate) parts: Vec<Part>,
@@ -128,7 +129,10 @@ pub(crate) struct Application {
     pub(crate) benefit: Benefit,
     /// What drivers have yet to compile of it that other versions of them have compiled.
     #[serde(skip)]
-    pub(crate) lacks: Vec<Behind>,
+    pub(crate) lacks: Vec<Lack>,
+    /// The last session, or where its report is gone the sum of all runs.
+    #[serde(skip)]
+    pub(crate) session: Session,
     /// Why there is no benefit, in words; null otherwise.
     pub(crate) remark: Option<String>,
     /// What wants attention, in words, the most important first.

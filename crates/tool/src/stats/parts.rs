@@ -1,7 +1,7 @@
 //! The parts of an application's stash: what they hold, what is wrong with them, and in what those of a device differ.
 
-use super::details::driver;
 use super::model::{Application, BoundTo, Part};
+use crate::names;
 use crate::units::{counted, plain, size};
 
 /// Number of refused files that are named; the JSON names all.
@@ -11,7 +11,7 @@ const MOST_FILES: usize = 5;
 pub(super) fn describe(lines: &mut Vec<String>, application: &Application) {
     for (place, part) in application.parts.iter().enumerate() {
         let bound = part.bound_to.as_ref();
-        let driver = bound.map(|bound| driver(bound.driver.as_deref(), &bound.driver_version_text));
+        let driver = bound.map(|bound| names::driver(bound.driver_id, bound.driver_version));
         let driver = driver.map_or(String::new(), |driver| format!(" ({driver})"));
         lines.push(format!("  part {}{driver}: {}", plain(&part.name), contents(part)));
         lines.extend(bound.and_then(|bound| twin(bound, &application.parts[..place])));

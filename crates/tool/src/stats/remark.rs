@@ -4,8 +4,8 @@ use vkstash_model::counters::Count;
 use vkstash_store::settings::BackgroundMode;
 
 use super::model::{Application, Benefit, Store};
+use super::unready;
 use crate::tally::Tally;
-use crate::unready;
 
 /// The benefit and, if there is none, the reason in words.
 pub(super) fn judge(

@@ -53,20 +53,20 @@ fn describe(lines: &mut Vec<String>, stash: &Stash, application: &Application, v
     let has_namesake = stash.applications.iter().filter(|other| other.name == application.name).count() > 1;
     // Commands need the folder where several applications have a name.
     let name = if has_namesake { &application.folder } else { &application.name };
-    lines.push(summary(name, application, view.now_unix_ms));
+    let in_detail = view.is_named || view.verbosity > 0;
+    if in_detail {
+        details::describe(lines, name, application, view);
+    } else {
+        lines.push(summary(name, application, view.now_unix_ms));
+        lines.extend(attention(&application.attention, false));
+    }
     if has_namesake && !application.program.is_empty() {
         lines.push(format!("  {}", Style::Faint.paint(&application.program)));
     }
-    let in_detail = view.is_named || view.verbosity > 0;
-    lines.extend(attention(&application.attention, in_detail));
     if application.runs_not_told_apart > 0 {
         let older = counted(application.runs_not_told_apart, "older run");
         lines.push(format!("  not counted: {older} of which only sums are kept, and no dates"));
     }
-    if !in_detail {
-        return;
-    }
-    details::describe(lines, application);
     if view.verbosity > 0 {
         full::describe_sources(lines, application, view);
     }

@@ -2,14 +2,13 @@
 
 use vkstash_store::format::device::DeviceHeader;
 use vkstash_store::reports::model::DeviceReport;
-use vkstash_store::stash::behind::{Behind, DriverVersion};
+use vkstash_store::stash::behind::DriverVersion;
 use vkstash_store::stash::inspect::ApplicationInfo;
 
-use super::model::{Application, Device};
-use crate::drivers::Updates;
+use crate::drivers::{Lack, Updates};
 
 /// What the drivers that are here have yet to compile, and of other drivers the versions that the last run used.
-pub(super) fn of(info: &ApplicationInfo, updates: &Updates) -> Vec<Behind> {
+pub(super) fn of(info: &ApplicationInfo, updates: &Updates) -> Vec<Lack> {
     let mut versions: Vec<DriverVersion> = updates.drivers.iter().map(|driver| driver.version()).collect();
     let last = info.runs.last.iter().flat_map(|run| &run.devices);
     // Without a last run, that of the newest totals.
@@ -42,22 +41,6 @@ fn used(info: &ApplicationInfo, report: &DeviceReport) -> Option<DriverVersion> 
     Some(DriverVersion { driver_version: report.driver_version, pipeline_cache_uuid: [0; 16], ..other })
 }
 
-/// Whether the last run was the only one with a version of a driver that had another version before.
-pub(super) fn was_first_run(application: &Application) -> bool {
-    let Some(last) = &application.last_run else { return false };
-    let is_first = |device: &Device| {
-        let of_driver = application.devices.iter().filter(|row| of_device(row) == of_device(device));
-        let (own, other): (Vec<_>, Vec<_>) =
-            of_driver.partition(|row| row.driver_version == device.driver_version);
-        !other.is_empty() && own.iter().all(|row| row.work.counters == device.work.counters)
-    };
-    last.devices.iter().any(is_first)
-}
-
-fn of_device(device: &Device) -> (u32, u32, u32) {
-    (device.vendor_id, device.device_id, device.driver_id)
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
@@ -81,7 +64,7 @@ mod tests {
 
     /// What is lacking after a run with this version of the driver, in which nothing was opened (switched off, or over
     /// before its part was).
-    fn lacking_after(driver_version: u32) -> Vec<Behind> {
+    fn lacking_after(driver_version: u32) -> Vec<String> {
         let (vendor_id, device_id, driver_id) = (HEADER.vendor_id, HEADER.device_id, HEADER.driver_id);
         let used =
             DeviceReport { vendor_id, device_id, driver_id, driver_version, ..DeviceReport::default() };
@@ -99,12 +82,14 @@ mod tests {
             damaged: 0,
             refused: Vec::new(),
         });
-        of(&info, &Updates::default())
+        of(&info, &Updates::default()).iter().map(|lack| lack.line("Elden Ring")).collect()
     }
 
     #[test]
     fn a_run_without_a_part_is_of_an_update_if_its_version_has_none() {
-        assert_eq!(lacking_after(4), []);
-        assert_eq!(lacking_after(5), [Behind { now: 0, before: 10 }]);
+        assert!(lacking_after(4).is_empty());
+        let expected = "not ready: MESA_RADV 0.0.5 is new here, and has 0 of the 10 pipelines that MESA_RADV 0.0.4 \
+                        had: vkstash prewarm 'Elden Ring'";
+        assert_eq!(lacking_after(5), [expected]);
     }
 }

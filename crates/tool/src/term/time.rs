@@ -102,9 +102,29 @@ pub(crate) fn moment(unix_ms: u64) -> String {
 }
 
 fn moment_in(unix_ms: u64, zone: TimeZone) -> String {
-    let last = Timestamp::MAX;
+    timestamp(unix_ms).to_zoned_datetime(zone).strftime("%Y-%m-%d %H:%M").to_string()
+}
+
+fn timestamp(unix_ms: u64) -> Timestamp {
     let moment = i64::try_from(unix_ms).ok().and_then(|unix_ms| Timestamp::from_millisecond(unix_ms).ok());
-    moment.unwrap_or(last).to_zoned_datetime(zone).strftime("%Y-%m-%d %H:%M").to_string()
+    moment.unwrap_or(Timestamp::MAX)
+}
+
+/// A moment in the user's time zone as people speak of it: `today 20:15`, in the six days before `Mon 19:05`, else
+/// [`moment`].
+pub(crate) fn day(unix_ms: u64, now_ms: u64) -> String {
+    day_in(unix_ms, now_ms, &TimeZone::system())
+}
+
+fn day_in(unix_ms: u64, now_ms: u64, zone: &TimeZone) -> String {
+    let [then, now] = [unix_ms, now_ms].map(|unix_ms| timestamp(unix_ms).to_zoned_datetime(zone.clone()));
+    let date = |days: i64| now.date().saturating_sub(jiff::Span::new().days(days));
+    let format = match then.date() {
+        that if that == date(0) => "today %H:%M",
+        that if that < date(0) && that > date(7) => "%a %H:%M",
+        _ => return moment_in(unix_ms, zone.clone()),
+    };
+    then.strftime(format).to_string()
 }
 
 #[cfg(test)]
@@ -173,6 +193,26 @@ mod tests {
         }
         assert_eq!(age(now + DAY, now), "just now");
         assert_eq!(age(0, u64::MAX), "584942417 years ago");
+    }
+
+    #[test]
+    fn days_of_the_last_week_have_their_names() {
+        const DAY: u64 = 86_400_000;
+        // A Saturday, 04:09:59 in UTC.
+        let now = 1_795_234_199_000;
+        let shown = |unix_ms: u64| day_in(unix_ms, now, &TimeZone::UTC);
+        assert_eq!(shown(now), "today 04:09");
+        assert_eq!(shown(now - 4 * 3_600_000), "today 00:09");
+        assert_eq!(shown(now - 5 * 3_600_000), "Fri 23:09");
+        assert_eq!(shown(now - 6 * DAY), "Sun 04:09");
+        assert_eq!(shown(now - 7 * DAY), "2026-11-14 04:09");
+        // A clock that was set back.
+        assert_eq!(shown(now + DAY), "2026-11-22 04:09");
+        assert_eq!(
+            (shown(0), shown(u64::MAX)),
+            ("1970-01-01 00:00".to_owned(), "9999-12-30 22:00".to_owned())
+        );
+        assert!(!day_in(0, u64::MAX, &TimeZone::UTC).is_empty());
     }
 
     #[test]
