@@ -6,10 +6,11 @@
 
 use std::env;
 use std::ffi::OsStr;
-use std::fs;
+use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf, absolute};
 use std::process::Command;
+use std::time::{Duration, SystemTime};
 
 use sha2::{Digest as _, Sha256};
 use vkstash_model::command;
@@ -28,20 +29,17 @@ const VARIABLES: [&str; 3] = ["DXVK_SHADER_CACHE_PATH", "DXVK_STATE_CACHE_PATH",
 /// games of Steam are started by one program.
 const PLACES: [&str; 2] = ["WINEPREFIX", "SteamAppId"];
 
-/// The folder that a command's translators got. Removed when dropped if they have left it empty.
+/// An empty folder that no run was given for so long is removed by a later run. A launcher may end before its game, and
+/// `vkstash run` with it: vkd3d-proton, which creates no folder, may write the first file long after that.
+const UNUSED: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The folder that a command's translators got.
 pub(crate) struct TranslatorCaches(PathBuf);
 
 impl TranslatorCaches {
     /// Where the files are, if there are any.
     pub(crate) fn filled(&self) -> Option<&Path> {
         fs::read_dir(&self.0).ok()?.next().map(|_| self.0.as_path())
-    }
-}
-
-impl Drop for TranslatorCaches {
-    fn drop(&mut self) {
-        // Fails where there are files.
-        let _ = fs::remove_dir(&self.0);
     }
 }
 
@@ -59,8 +57,23 @@ pub(crate) fn place(
     let root = absolute(root).map_err(|source| OpenError::Unreadable { path: root.to_owned(), source })?;
     let all = Folder::root(&root, true)?.sub(FOLDER, true)?;
     let path = all.sub(&name(line), true)?.path().to_owned();
+    // Where that fails, the next run after a day may remove the folder if it is empty.
+    let _ = File::open(&path).and_then(|folder| folder.set_modified(SystemTime::now()));
+    remove_unused(all.path());
     command.envs(unset.into_iter().map(|name| (name, &path)));
     Ok(Some(TranslatorCaches(path)))
+}
+
+/// Removes what runs have left empty and no run was given lately.
+fn remove_unused(all: &Path) {
+    for entry in fs::read_dir(all).into_iter().flatten().flatten() {
+        let modified = entry.metadata().and_then(|metadata| metadata.modified());
+        // A time that is to come, by a clock that was set back, is not old.
+        if modified.is_ok_and(|modified| modified.elapsed().is_ok_and(|age| age > UNUSED)) {
+            // Fails where there are files.
+            let _ = fs::remove_dir(entry.path());
+        }
+    }
 }
 
 /// The name of the folder of the program that a command runs in the end: its file name without extension, and a digest
