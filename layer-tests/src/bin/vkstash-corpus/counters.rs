@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
-use perf_event::events::Hardware;
-use perf_event::{Builder, Counter};
+#[cfg(target_pointer_width = "64")]
+use perf_event::{Builder, Counter, events::Hardware};
 
 /// Counts the user-mode instructions of the creating thread.
+#[cfg(target_pointer_width = "64")]
 pub(crate) struct Instructions(Counter);
 
+#[cfg(target_pointer_width = "64")]
 impl Instructions {
     /// Starts counting. None if the machine does not count, or does not allow it.
     pub(crate) fn count() -> Option<Instructions> {
@@ -19,6 +21,21 @@ impl Instructions {
     /// The count so far. None if nothing was counted.
     pub(crate) fn so_far(mut self) -> Option<u64> {
         self.0.read().ok().filter(|&count| count > 0)
+    }
+}
+
+/// Counts nothing.
+#[cfg(target_pointer_width = "32")]
+pub(crate) struct Instructions;
+
+#[cfg(target_pointer_width = "32")]
+impl Instructions {
+    pub(crate) fn count() -> Option<Instructions> {
+        None
+    }
+
+    pub(crate) fn so_far(self) -> Option<u64> {
+        None
     }
 }
 
