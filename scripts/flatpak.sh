@@ -90,6 +90,8 @@ check_layout() {
         found=$((found + 1))
     done
     [ "$found" = "$wanted" ] || fail "$found manifests instead of $wanted"
+    [ "$wanted" = 2 ] || [ -x "$files/lib/i386-linux-gnu/vkstash/vkstash-worker" ] ||
+        fail "the layout has no worker for 32-bit programs"
     [ "$wanted" = 4 ] || say "SKIPPED: the layout for 32-bit programs: the archive has no library for them"
     if have appstreamcli; then
         logged appstreamcli validate --no-net "$files/share/metainfo/$id.metainfo.xml"

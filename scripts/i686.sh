@@ -55,6 +55,8 @@ libraries=$system/usr/lib/i386-linux-gnu:$system/lib/i386-linux-gnu
 
 say "building"
 cargo build --target "$target" --workspace
+# The tool that starts workers of 32 bits.
+cargo build -p vkstash-tool
 cargo build --target "$target" -p vkstash --release
 
 say "testing"

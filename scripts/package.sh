@@ -84,10 +84,11 @@ can_build_32() {
 # --- what is built ----------------------------------------------------------------------------------------
 
 parts=(library tool remote)
-library32=
+library32='' worker32=''
 if can_build_32; then
     parts+=(library32)
     library32=$target/i686-unknown-linux-gnu/packaged/libVkLayer_vkstash.so
+    worker32=$target/i686-unknown-linux-gnu/packaged/vkstash-worker
 fi
 if [ -z "$built" ]; then
     say "building: ${parts[*]}"
@@ -108,7 +109,7 @@ check_built() {
     local file needed odd paths
     paths=$(printf '%s\n' "$repository" "$(realpath "$target")" "${CARGO_HOME:-$HOME/.cargo}" \
         "$(rustc --print sysroot)" "$HOME/")
-    for file in "$library" ${library32:+"$library32"} "${programs[@]}"; do
+    for file in "$library" ${library32:+"$library32" "$worker32"} "${programs[@]}"; do
         needed=$(readelf -d "$file" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')
         odd=$(grep -vE '^(libc|libgcc_s|libm|ld-linux[-a-z0-9_]*)\.so\.[0-9]+$' <<<"$needed" || true)
         [ -z "$odd" ] || fail "$file needs more than the C library and the unwinder: ${odd//$'\n'/ }"
@@ -131,6 +132,7 @@ make_archive() {
     rm -r "$place"/lib/systemd/user/vkstash-prewarm.* "$place"/lib/systemd/user/*.wants
     if [ -n "$library32" ]; then
         install -D -m 644 -t "$place/lib32" "$library32"
+        install -D -m 755 -t "$place/lib32/vkstash" "$worker32"
         "$place/bin/vkstash" install --no-service --prefix /usr --destdir "$scratch/archive/32" \
             --library "$library32" >/dev/null
         for kind in implicit_layer.d explicit_layer.d; do
@@ -176,7 +178,7 @@ debian_package() {
             fail "$(cat "$scratch/log")"
     else
         # dpkg-shlibdeps would name the packages for 32 bits beside 64 that are installed here.
-        echo "shlibs:Depends=libc6 (>= $(newest_glibc "$root"/usr/lib/*/*.so)), libgcc-s1 (>= 4.2)" >"$work/substvars"
+        echo "shlibs:Depends=libc6 (>= $(newest_glibc "$root"/usr/lib/*/{*.so,vkstash/*})), libgcc-s1 (>= 4.2)" >"$work/substvars"
     fi
     (cd "$work" && DEB_HOST_ARCH=$2 \
         dpkg-gencontrol -p"$1" -P"$root" -Tsubstvars -ffiles -O"$root/DEBIAN/control") >"$scratch/log" 2>&1 ||
@@ -222,6 +224,7 @@ CHANGES
     [ -n "$library32" ] || return 0
     # The manifests of both widths have names of their own, so that both packages can be installed.
     install -D -m 644 -t "$folder/usr/lib/i386-linux-gnu" "$library32"
+    install -D -m 755 -t "$folder/usr/lib/i386-linux-gnu/vkstash" "$worker32"
     "${programs[0]}" install --no-service --prefix /usr --destdir "$folder" \
         --library /usr/lib/i386-linux-gnu/libVkLayer_vkstash.so >/dev/null
     rm -rf "$folder/usr/include" "$folder/usr/share/pkgconfig"
@@ -284,6 +287,7 @@ check_installed() {
     # shellcheck disable=SC2016
     grep -qFx 'libdir=${prefix}/lib' "$data/pkgconfig/vkstash.pc" || fail "vkstash.pc names another folder"
     grep -q "^ExecStart=$prefix/bin/vkstash " "$unit/vkstash-prewarm.service" || fail "a unit starts another program"
+    [ -z "$worker32" ] || [ -x "$prefix/lib32/vkstash/vkstash-worker" ] || fail "no worker for 32-bit programs"
     [ -e "$unit/vkstash-remote.timer" ] || fail "no unit for vkstash-remote"
     for link in timers.target.wants/vkstash-prewarm.timer default.target.wants/vkstash-prewarm.path; do
         [ -e "$wants/$link" ] || fail "$wants/$link enables nothing"
@@ -342,6 +346,8 @@ check_debian() {
     check_manifests "$root" /usr
     [ -z "$library32" ] || [ -e "$root/usr/share/vulkan/implicit_layer.d/VkLayer_vkstash.x86.json" ] ||
         fail "no package has the manifest for 32-bit programs"
+    [ -z "$library32" ] || [ -x "$root/usr/lib/i386-linux-gnu/vkstash/vkstash-worker" ] ||
+        fail "no package has the worker for 32-bit programs"
     "$root/usr/bin/vkstash" --version | grep -q "$version" || fail "the tool is of another version"
     mapfile -t debs < <(dpkg-query --admindir="$root/var/lib/dpkg" -W -f '${binary:Package}\n')
     in_root --purge "${debs[@]}"

@@ -13,7 +13,10 @@ lib32=lib/i386-linux-gnu
 
 install -D -m 755 -t "$to/bin" "$from/bin/vkstash"
 install -D -m 644 -t "$to/$lib" "$from/lib/libVkLayer_vkstash.so"
-[ ! -e "$from/lib32" ] || install -D -m 644 -t "$to/$lib32" "$from/lib32/libVkLayer_vkstash.so"
+if [ -e "$from/lib32" ]; then
+    install -D -m 644 -t "$to/$lib32" "$from/lib32/libVkLayer_vkstash.so"
+    install -D -m 755 -t "$to/$lib32/vkstash" "$from/lib32/vkstash/vkstash-worker"
+fi
 # Flatpak links the manifests of all extensions into one folder, where the loader finds them, and the loader takes a
 # relative path from that folder: so the paths are whole.
 for kind in implicit_layer.d explicit_layer.d; do

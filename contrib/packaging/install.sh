@@ -83,7 +83,7 @@ copy() {
     *) cp "$here/$1" "$new" ;;
     esac
     case $1 in
-    bin/*) chmod 755 "$new" ;;
+    bin/* | lib32/vkstash/*) chmod 755 "$new" ;;
     *) chmod 644 "$new" ;;
     esac
     mv -f "$new" "$prefix/$2"

@@ -89,6 +89,28 @@ fn after_an_update_of_the_driver_everything_is_served_that_was_prewarmed() {
     });
 }
 
+/// A 32-bit program, the tool for 64 bits, and the worker beside the 32-bit library (scripts/i686.sh builds them).
+#[test]
+#[cfg(target_pointer_width = "32")]
+fn the_64_bit_tool_makes_with_a_32_bit_worker_what_a_32_bit_program_used() {
+    on(Driver::Test(json!({})), |scenario, env| {
+        let work = Work::default();
+        run(scenario, env, &work);
+        let updated = under(scenario, env, update());
+        let narrow = paths::profile_folder();
+        let (target, profile) = (narrow.ancestors().nth(2).unwrap(), narrow.file_name().unwrap());
+        let mut command = Command::new(target.join(profile).join("vkstash"));
+        updated.apply(&mut command);
+        command.env("VKSTASH_LIBRARY", narrow.join("libVkLayer_vkstash.so")).stdin(Stdio::null());
+        let output = command.args(["prewarm", "--all", "--json"]).output().unwrap();
+        let report: Value = serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {}", text(&output)));
+        assert_eq!((&report["made"], &report["checked"]), (&json!(3), &json!(3)), "{report:#}");
+        assert_eq!(report["applications"][0]["pointer_width"], 4, "{report:#}");
+        assert_all_served(&run(scenario, &updated, &work), work.count);
+    });
+}
+
 /// A user who installs the layer has a warm driver cache: nothing is compiled before the update that empties it.
 #[test]
 fn after_an_update_of_the_driver_it_is_served_what_only_the_driver_had() {

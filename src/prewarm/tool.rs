@@ -103,9 +103,8 @@ pub enum NotStarted {
 
 /// Whether the tool may ever be started from this process.
 pub fn is_possible(config: &Config) -> bool {
-    // A worker of the tool is not to start another one. A 32-bit program would need a tool of 32 bits, which is hardly
-    // ever installed.
-    cfg!(target_pointer_width = "64") && config.application.is_none() && pool::is_allowed()
+    // A worker of the tool is not to start another one.
+    config.application.is_none() && pool::is_allowed()
 }
 
 impl Errand {

@@ -121,7 +121,7 @@ pub(crate) fn main(layer: Option<&Path>) -> ExitCode {
 }
 
 fn print(layer: Option<&Path>) -> io::Result<()> {
-    let mut output = File::from(start::output_for_answers()?);
+    let mut output = File::from(vkstash_worker::output_for_answers()?);
     let mut answer = Answer::default();
     answer.failed = look(&mut answer, layer).err();
     writeln!(output, "{}", serde_json::to_string(&answer)?)

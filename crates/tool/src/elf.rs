@@ -47,6 +47,15 @@ impl Arch {
         };
         ARCHES.iter().find(|arch| arch.name == name)
     }
+
+    /// The folder in which cargo has what it builds for this architecture on one whose sibling it is.
+    pub(crate) fn cross_folder(&self) -> Option<&'static str> {
+        match self.name {
+            "x86" => Some("i686-unknown-linux-gnu"),
+            "arm" => Some("armv7-unknown-linux-gnueabihf"),
+            _ => None,
+        }
+    }
 }
 
 /// Why a file is not a library that the loader could load.

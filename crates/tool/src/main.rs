@@ -2,8 +2,8 @@
 //!
 //! The floors, from the top down; nothing imports upwards:
 //!
-//! - `run`, `bench`, `install` programs with the layer, and the manifests through which the loader finds it; `prewarm`,
-//!   `prewarm_worker` compiling ahead of programs, and the processes that do it
+//! - `run`, `bench`, `install` programs with the layer, and the manifests through which the loader finds it; `prewarm`
+//!   compiling ahead of programs
 //! - `report` a page about an application
 //! - `doctor` why programs run without the stash; `doctor_probe` the process that asks the loader and the drivers
 //! - `watch` what running programs do now; `stats`, `list`, `show`, `inspect`, `config`, `keep`, `background`, `cache`,
@@ -66,7 +66,6 @@ mod output;
 mod pending_signals;
 mod played;
 mod prewarm;
-mod prewarm_worker;
 mod prune;
 mod pulled_bases;
 mod quarantine;
@@ -137,7 +136,10 @@ fn main() -> ExitCode {
         Command::Base(args) => exit_code(base::main(&args)),
         Command::Import(args) => exit_code(import::main(&args)),
         Command::Prewarm(args) => prewarm::main(&args),
-        Command::PrewarmWorker(args) => prewarm_worker::main(&args.library),
+        Command::PrewarmWorker(args) => vkstash_worker::serve(&args.library).unwrap_or_else(|error| {
+            output::eprint_line(&error);
+            ExitCode::FAILURE
+        }),
         Command::Quarantine(args) => exit_code(quarantine::main(&args)),
         Command::Verify(args) => exit_code(verify::main(&args)),
         Command::Completions(args) => exit_code(completion::main(&args)),

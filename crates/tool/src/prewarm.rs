@@ -20,6 +20,7 @@ mod report;
 mod requests;
 mod service;
 mod stop;
+mod workers;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -32,15 +33,12 @@ use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 use crate::choice::{ChoiceError, choose};
 use crate::cli::PrewarmArgs;
 use crate::drivers;
-use crate::environment;
 use crate::folder::Folder;
-use crate::library::{self, LibraryError};
 use crate::loader_folder::FolderError;
 use crate::machine;
 use crate::output::{self, Printer, eprint_line};
 use crate::root;
 use crate::signals;
-use crate::start;
 
 use child::{COMMAND, Launch};
 use driver::DriverError;
@@ -50,6 +48,7 @@ use mesa::{MesaError, Private};
 use plan::Plan;
 use report::Report;
 use stop::{Reason, Stop};
+use workers::{Workers, WorkersError};
 
 /// The service ends its work within this time when a program begins.
 const A_WHILE: Duration = Duration::from_secs(5);
@@ -66,11 +65,9 @@ enum PrewarmError {
     #[error(transparent)]
     Choice(#[from] ChoiceError),
     #[error(transparent)]
-    Library(#[from] LibraryError),
+    Workers(#[from] WorkersError),
     #[error(transparent)]
     Folder(#[from] FolderError),
-    #[error("cannot start a worker: {0}")]
-    Start(io::Error),
     #[error(transparent)]
     Driver(#[from] DriverError),
     #[error(transparent)]
@@ -202,21 +199,16 @@ fn planned(
 
 /// How workers are started that use the stash at `root`.
 fn launch(args: &PrewarmArgs, root: &Path, stop: Stop) -> Result<Launch, PrewarmError> {
-    let library = match &args.library {
-        Some(path) => library::named(path)?,
-        None => library::find()?.into_iter().next().ok_or(LibraryError::NotFound)?,
-    };
     let driver = args.driver.as_deref().map(driver::manifest).transpose()?;
-    let manifests = environment::folder_for(std::slice::from_ref(&library))?;
     let folder = Folder::create().map_err(FolderError::from)?;
-    let executable = start::executable().map_err(PrewarmError::Start)?;
-    let named = args.named.as_deref().and_then(|name| named::copy(&executable, folder.path(), name));
+    // Either is for programs of one pointer width.
+    let own_alone = driver.is_some() || args.mesa_foz.is_some();
+    let named = args.named.as_deref().map(|name| (name, folder.path()));
+    let workers = Workers::find(args.library.as_deref(), own_alone, named)?;
     let private = args.mesa_foz.as_ref().map(|_| Private::new(&folder)).transpose()?;
     Ok(Launch {
-        executable: named.unwrap_or(executable),
-        manifests,
+        workers,
         _folder: folder,
-        library: library.path,
         root: root.to_owned(),
         private,
         driver,

@@ -2,7 +2,6 @@
 //! place of closed standard streams. SIGXFSZ is ignored from here on, so that a size limit makes a write fail.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -49,18 +48,6 @@ pub(crate) fn executable() -> io::Result<PathBuf> {
     // Also after a package manager has replaced the file.
     let link = Path::new("/proc/self/exe");
     if link.exists() { Ok(link.to_owned()) } else { std::env::current_exe() }
-}
-
-/// Standard output for the answers of this process alone: whatever a driver prints goes to standard error from now on.
-pub(crate) fn output_for_answers() -> io::Result<OwnedFd> {
-    let output = private(rustix::stdio::stdout())?;
-    rustix::stdio::dup2_stdout(rustix::stdio::stderr())?;
-    Ok(output)
-}
-
-/// A descriptor of the same file that no standard stream has.
-pub(crate) fn private(stream: impl AsFd) -> io::Result<OwnedFd> {
-    Ok(rustix::io::fcntl_dupfd_cloexec(stream, 3)?)
 }
 
 /// Whether standard output was closed.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::finding::Finding;
 use crate::elf::{self, Arch};
+use crate::library::Library;
 use crate::loader_paths;
 use crate::manifest::{LAYER_NAME, MOST_BYTES};
 use crate::regular;
@@ -51,18 +52,27 @@ pub(super) fn examine(findings: &mut Vec<Finding>) -> Option<PathBuf> {
     let own = Arch::own();
     if let Some(arch) = own.and_then(Arch::sibling) {
         let library = installed.iter().find(|found| found.is_for(arch)).map(|found| &found.library);
-        let library = library.and_then(|library| library.as_ref().ok());
-        findings.push(tell_narrow(arch, library.map(|(path, _)| path.as_path()), has_loader(arch)));
+        let library = library.and_then(|library| library.clone().ok());
+        let library = library.map(|(path, arch)| Library { path, arch });
+        findings.push(tell_narrow(arch, library.as_ref(), has_loader(arch)));
     }
     let mut usable = installed.into_iter().filter_map(|found| found.library.ok());
     usable.find(|(_, arch)| own == Some(*arch)).map(|(library, _)| library)
 }
 
-/// Of programs for the 32-bit sibling of this tool's architecture. Many games of Windows are such ones.
-fn tell_narrow(arch: &Arch, library: Option<&Path>, has_loader: bool) -> Finding {
+/// Of programs for the 32-bit sibling of this tool's architecture. Many games of Windows are such ones. They have what
+/// 64-bit programs have if the library and the worker are there.
+fn tell_narrow(arch: &Arch, library: Option<&Library>, has_loader: bool) -> Finding {
     let programs = format!("32-bit programs ({})", arch.name);
     if let Some(library) = library {
-        return Finding::good(format!("{programs} get the layer, too: {}", library.display()));
+        let get = format!("{programs} get the layer, too: {}", library.path.display());
+        if library.worker().is_some() {
+            return Finding::good(get);
+        }
+        return Finding::note(
+            format!("{get}; `vkstash prewarm` leaves them out, because no vkstash-worker is near it"),
+            "install vkstash-layer_VERSION_i386.deb, or lib32 of the archive, of the library's version",
+        );
     }
     let loader = if has_loader { "" } else { ", and no 32-bit Vulkan loader was found" };
     Finding::note(
@@ -118,11 +128,17 @@ mod tests {
     #[test]
     fn whether_programs_of_32_bits_have_the_layer_is_told_and_never_wrong() {
         let Some(arch) = Arch::own().and_then(Arch::sibling) else { return };
-        let installed = tell_narrow(arch, Some(Path::new("/usr/lib32/l.so")), true);
-        assert!(
-            installed.level == Level::Good && installed.text.contains("/usr/lib32/l.so"),
-            "{installed:?}"
-        );
+        let folder = tempfile::tempdir().unwrap();
+        let library = Library { path: folder.path().join("l.so"), arch };
+        let alone = tell_narrow(arch, Some(&library), true);
+        assert!(alone.level == Level::Note && alone.text.contains("no vkstash-worker"), "{alone:?}");
+        let (class, machine) = if arch.name == "x86" { (1, 3) } else { (1, 40) };
+        let mut head = [0; 20];
+        head[..6].copy_from_slice(&[0x7f, b'E', b'L', b'F', class, 1]);
+        (head[16], head[18]) = (3, machine);
+        std::fs::write(folder.path().join("vkstash-worker"), head).unwrap();
+        let installed = tell_narrow(arch, Some(&library), true);
+        assert!(installed.level == Level::Good && installed.text.contains("l.so"), "{installed:?}");
         for has_loader in [true, false] {
             let missing = tell_narrow(arch, None, has_loader);
             assert_eq!(missing.level, Level::Note, "{missing:?}");

@@ -12,23 +12,19 @@ use vkstash_store::stash::stopped::forgive;
 
 use super::mesa::Private;
 use super::stop::{Reason, Stop};
+use super::workers::Workers;
 use crate::environment;
 use crate::folder::Folder;
-use crate::loader_folder::LoaderFolder;
 
-/// The hidden command of this tool that is a worker.
+/// The hidden command of this tool that is a worker, and the first argument of any worker.
 pub(crate) const COMMAND: &str = "prewarm-worker";
 
 /// How workers are started.
 pub(crate) struct Launch {
-    /// This tool.
-    pub(crate) executable: PathBuf,
-    /// The layer library.
-    pub(crate) library: PathBuf,
+    /// What they are, for programs of each pointer width.
+    pub(crate) workers: Workers,
     /// The stash.
     pub(crate) root: PathBuf,
-    /// Has the manifest through which the loader finds that library.
-    pub(crate) manifests: LoaderFolder,
     /// Has what is of this prewarm alone; removed with this value.
     pub(crate) _folder: Folder,
     /// What workers that make pipelines use instead of the stash and of the user's cache of Mesa.
@@ -60,18 +56,20 @@ pub(crate) struct Child {
 }
 
 impl Child {
-    /// Starts a worker for this application. Its answers come through `events`, marked with `mark`. `device`: the one
-    /// that it makes pipelines for.
+    /// Starts a worker of this pointer width for this application. Its answers come through `events`, marked with
+    /// `mark`. `device`: the one that it makes pipelines for.
     pub(crate) fn start(
         launch: &Launch,
+        pointer_width: u8,
         application: &str,
         device: Option<usize>,
         events: &Sender<(u64, Event)>,
         mark: u64,
     ) -> io::Result<Child> {
-        let mut command = Command::new(&launch.executable);
-        command.arg(COMMAND).arg(&launch.library);
-        environment::enable_alone(&mut command, &launch.manifests);
+        let worker = launch.workers.of(pointer_width).ok_or(io::ErrorKind::NotFound)?;
+        let mut command = Command::new(&worker.executable);
+        command.arg(COMMAND).arg(&worker.library);
+        environment::enable_alone(&mut command, &worker.manifests);
         command.env("VKSTASH_DIR", &launch.root).env("VKSTASH_APPLICATION", application);
         // Nobody waits for a worker: everything is read before the first pipeline, and written before the end.
         command.env("VKSTASH_OPEN_MS", "600000").env("VKSTASH_END_MS", "600000");
@@ -204,14 +202,15 @@ pub(crate) enum AskError {
 }
 
 impl QuestionedWorker {
-    /// Starts a worker for this application.
+    /// Starts a worker of this pointer width for this application.
     pub(crate) fn start(
         launch: &Launch,
+        pointer_width: u8,
         application: &str,
         timeout: Duration,
     ) -> Result<QuestionedWorker, AskError> {
         let (sender, events) = channel();
-        let child = Child::start(launch, application, None, &sender, 0)?;
+        let child = Child::start(launch, pointer_width, application, None, &sender, 0)?;
         Ok(QuestionedWorker { child, events, timeout, stop: launch.stop.clone() })
     }
 

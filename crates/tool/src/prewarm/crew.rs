@@ -276,9 +276,10 @@ impl<'a> Crew<'a> {
 
     fn start(&mut self, group: usize, phase: Phase, watcher: &mut dyn Watcher) -> bool {
         self.marks += 1;
-        let Group { device, configuration, application, .. } = &self.groups[group];
+        let Group { device, configuration, application, header, .. } = &self.groups[group];
         let folder = &self.applications[*application].name.folder;
-        match Child::start(self.launch, folder, Some(*device), &self.sender, self.marks) {
+        let width = header.pointer_width;
+        match Child::start(self.launch, width, folder, Some(*device), &self.sender, self.marks) {
             Ok(mut child) => {
                 child.send(&format!("open {device} {}", hex::encode(configuration)));
                 self.slots.push(Slot {

@@ -10,14 +10,14 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
 
-/// Copies the tool under this name. None: it cannot be executed there, or this is no name of a file.
-pub(crate) fn copy(tool: &Path, private: &Path, name: &OsStr) -> Option<PathBuf> {
+/// Copies a worker's executable under this name into a new folder. None: it cannot be executed there, or this is no
+/// name of a file.
+pub(crate) fn copy(worker: &Path, folder: &Path, name: &OsStr) -> Option<PathBuf> {
     let is_name = Path::new(name).file_name() == Some(name);
-    let folder = private.join("as");
     let copy = folder.join(name);
     let is_made = is_name
         && DirBuilder::new().mode(0o700).create(folder).is_ok()
-        && fs::copy(tool, &copy).is_ok()
+        && fs::copy(worker, &copy).is_ok()
         && access(&copy, Access::EXEC_OK).is_ok();
     is_made.then_some(copy)
 }
@@ -34,10 +34,11 @@ mod tests {
         let tool = private.path().join("tool");
         fs::write(&tool, "x").unwrap();
         fs::set_permissions(&tool, fs::Permissions::from_mode(0o755)).unwrap();
+        let folder = private.path().join("as");
         for name in ["", ".", "..", "/bin/game", "../game", "a/b"] {
-            assert_eq!(copy(&tool, private.path(), OsStr::new(name)), None, "{name:?}");
+            assert_eq!(copy(&tool, &folder, OsStr::new(name)), None, "{name:?}");
         }
-        let made = copy(&tool, private.path(), OsStr::new("Game of the year.exe")).unwrap();
+        let made = copy(&tool, &folder, OsStr::new("Game of the year.exe")).unwrap();
         assert_eq!(made, private.path().join("as/Game of the year.exe"));
         assert_eq!(fs::read(made).unwrap(), b"x");
     }

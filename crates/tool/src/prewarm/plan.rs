@@ -22,6 +22,7 @@ use vkstash_store::stash::open::Stash;
 use super::child::{AskError, Launch, QuestionedWorker};
 use super::limits::Limits;
 use super::order::{self, Lengths, Task};
+use super::workers::{OWN, programs_of};
 
 /// A recipe that was never compiled on this machine is compiled for so many recorded devices, those that were used
 /// last.
@@ -85,15 +86,10 @@ pub(crate) struct Planned {
     pub(crate) recipes: u64,
     /// Why nothing, or not everything, can be made of it.
     pub(crate) problems: Vec<String>,
-    /// The worker that was asked for devices could not answer.
+    /// A worker that was asked for devices could not answer.
     pub(crate) failed: bool,
-}
-
-impl Planned {
-    fn fail(&mut self, error: &AskError) {
-        self.problems.push(error.to_string());
-        self.failed = true;
-    }
+    /// There is no worker for some of its programs, which is no failure.
+    lacks_worker: bool,
 }
 
 /// Everything that is to be done.
@@ -121,25 +117,32 @@ impl Physical {
     }
 }
 
-/// The devices (vendor and device) that any application was used on, in processes of this pointer width.
+/// The devices (vendor and device) that any application was used on.
 pub(crate) fn used_anywhere(found: &[ApplicationInfo]) -> BTreeSet<(u32, u32)> {
     used_in(found.iter().flat_map(|info| &info.parts).filter_map(|part| part.device.as_ref()))
 }
 
-/// The devices of these parts, in processes of this pointer width.
+/// The devices of these parts.
 fn used_in<'a>(headers: impl Iterator<Item = &'a DeviceHeader>) -> BTreeSet<(u32, u32)> {
-    headers.filter(|header| is_ours(header)).map(|header| (header.vendor_id, header.device_id)).collect()
+    headers.map(|header| (header.vendor_id, header.device_id)).collect()
 }
 
-/// A worker has this tool's pointer width, and its headers too.
-fn is_ours(header: &DeviceHeader) -> bool {
-    usize::from(header.pointer_width) == size_of::<usize>()
+/// The pointer widths of the programs that made these parts, the widest first; this tool's where nothing says any.
+fn widths(parts: &[OldPart]) -> Vec<u8> {
+    let widths: BTreeSet<u8> = parts.iter().map(|old| old.header.pointer_width).collect();
+    if widths.is_empty() { Vec::from([OWN]) } else { widths.into_iter().rev().collect() }
+}
+
+/// A problem with programs of another pointer width than this tool's says so.
+fn told_of(pointer_width: u8, problem: String) -> String {
+    if pointer_width == OWN { problem } else { format!("{}: {problem}", programs_of(pointer_width)) }
 }
 
 /// Whether a part was made for this device by this driver, in whatever version.
 fn same_device(part: &DeviceHeader, header: &DeviceHeader) -> bool {
     let same_driver = part.driver_id == header.driver_id || part.driver_id == 0 || header.driver_id == 0;
-    is_ours(part) && (part.vendor_id, part.device_id) == (header.vendor_id, header.device_id) && same_driver
+    let device = |of: &DeviceHeader| (of.pointer_width, of.vendor_id, of.device_id);
+    device(part) == device(header) && same_driver
 }
 
 /// What is known of a recipe that has something to compile.
@@ -201,6 +204,11 @@ impl OldPart {
     fn has(&self, key: &Key) -> bool {
         [Kind::Artifact, Kind::Found].iter().any(|kind| self.part.contains(*kind, key))
     }
+
+    /// The same, or it was compiled and left no artifact.
+    fn was_made(&self, key: &Key) -> bool {
+        self.has(key) || self.part.contains(Kind::Cost, key)
+    }
 }
 
 impl Plan {
@@ -225,8 +233,14 @@ impl Plan {
                 content.insert(*key, of_recipe);
             }
         });
-        let mut planned =
-            Planned { name, stash, recipes: recipes.len() as u64, problems: Vec::new(), failed: false };
+        let mut planned = Planned {
+            name,
+            stash,
+            recipes: recipes.len() as u64,
+            problems: Vec::new(),
+            failed: false,
+            lacks_worker: false,
+        };
         if !recipes.is_empty() {
             let uses = last_uses(root, &info.folder);
             // The newest run first, and in it what was used first: what a program asks for at its start it waits for.
@@ -234,21 +248,23 @@ impl Plan {
                 let last = uses.get(key).copied().unwrap_or_default();
                 (Reverse(last.run), last.order)
             });
-            match QuestionedWorker::start(launch, &info.folder, limits.timeout) {
-                Ok(mut worker) => {
-                    let recipes = Recipes { keys: &recipes, content: &content, uses: &uses };
-                    let stash = &*planned.stash;
-                    let application = Application { number, info, stash, recipes, launch, limits };
-                    match application.groups(&mut worker, used) {
-                        Ok(found) => {
-                            self.groups.extend(found.groups);
-                            planned.problems.extend(found.problems);
-                            planned.failed = found.failed;
-                        }
-                        Err(error) => planned.fail(&error),
-                    }
+            let parts = device_parts(&planned.stash, info, &mut planned.problems);
+            for pointer_width in widths(&parts) {
+                let recipes = Recipes { keys: &recipes, content: &content, uses: &uses };
+                let stash = &*planned.stash;
+                let parts = &parts;
+                let application =
+                    Application { number, pointer_width, info, stash, parts, recipes, launch, limits };
+                if launch.workers.of(pointer_width).is_none() {
+                    planned.problems.push(launch.workers.missing(pointer_width, application.pipelines()));
+                    planned.lacks_worker = true;
+                    continue;
                 }
-                Err(error) => planned.fail(&error),
+                let Groups { groups, problems, failed } =
+                    application.groups(used).unwrap_or_else(Groups::from);
+                self.groups.extend(groups);
+                planned.problems.extend(problems.into_iter().map(|problem| told_of(pointer_width, problem)));
+                planned.failed |= failed;
             }
         }
         self.applications.push(planned);
@@ -263,21 +279,36 @@ impl Plan {
         }
     }
 
-    /// An application with recipes and without a device has failed.
+    /// An application with recipes and without a device has failed, unless it lacks a worker.
     pub(crate) fn expect_a_device_for_each(&mut self) {
         for (number, planned) in self.applications.iter_mut().enumerate() {
             let has_device = self.groups.iter().any(|group| group.application == number);
-            planned.failed |= planned.recipes > 0 && !has_device;
+            planned.failed |= planned.recipes > 0 && !has_device && !planned.lacks_worker;
         }
     }
 }
 
-/// One application, as it is planned.
+/// The device parts of the stash that can be opened.
+fn device_parts(stash: &Stash, info: &ApplicationInfo, problems: &mut Vec<String>) -> Vec<OldPart> {
+    let mut parts = Vec::new();
+    for header in info.parts.iter().filter_map(|part| part.device.clone()) {
+        match stash.device(&header) {
+            Ok(part) => parts.push(OldPart { header, part }),
+            Err(error) => problems.push(error.to_string()),
+        }
+    }
+    parts
+}
+
+/// One application, as it is planned for its programs of one pointer width.
 struct Application<'a> {
     /// The application's place among the planned ones.
     number: usize,
+    pointer_width: u8,
     info: &'a ApplicationInfo,
     stash: &'a Stash,
+    /// The device parts of its stash, of programs of any pointer width.
+    parts: &'a [OldPart],
     recipes: Recipes<'a>,
     launch: &'a Launch,
     limits: &'a Limits,
@@ -285,8 +316,6 @@ struct Application<'a> {
 
 /// What is known of an application's devices before its groups are made.
 struct Survey<'a> {
-    /// The device parts of its stash.
-    parts: Vec<OldPart>,
     /// The recorded devices.
     configurations: Vec<DeviceConfiguration>,
     /// The application was used on a device of this machine.
@@ -304,18 +333,20 @@ struct Groups {
     failed: bool,
 }
 
+impl From<AskError> for Groups {
+    fn from(error: AskError) -> Groups {
+        Groups { groups: Vec::new(), problems: Vec::from([error.to_string()]), failed: true }
+    }
+}
+
 impl<'a> Application<'a> {
     /// What is to be made for it. `used`: see [`Plan::add`].
-    fn groups(
-        &self,
-        worker: &mut QuestionedWorker,
-        used: Option<&BTreeSet<(u32, u32)>>,
-    ) -> Result<Groups, AskError> {
+    fn groups(&self, used: Option<&BTreeSet<(u32, u32)>>) -> Result<Groups, AskError> {
         let mut found = Groups::default();
-        let present = physical_devices(worker)?;
-        let configurations = recorded_configurations(worker)?;
-        let parts = self.device_parts(&mut found.problems);
-        let own = used_in(parts.iter().map(|old| &old.header));
+        let mut worker = self.worker()?;
+        let present = physical_devices(&mut worker)?;
+        let configurations = recorded_configurations(&mut worker)?;
+        let own = used_in(self.own_parts().map(|old| &old.header));
         // An application that was imported was used on no device of this machine yet; the other applications were.
         let known_here = used.is_some() && present.iter().any(|physical| physical.is_among(&own));
         let wanted = if known_here { Some(&own) } else { used };
@@ -332,17 +363,11 @@ impl<'a> Application<'a> {
                 "no device is recorded that a program has created, and none can be made like it".to_owned(),
             );
         }
-        if parts.iter().any(|old| !is_ours(&old.header)) {
-            let other = if cfg!(target_pointer_width = "64") { 32 } else { 64 };
-            found
-                .problems
-                .push(format!("what {other}-bit programs used is made by a {other}-bit vkstash only"));
-        }
-        let owned_by_one = self.made_on_one_of(&present, &parts);
-        let survey = Survey { parts, configurations, known_here, owned_by_one };
+        let owned_by_one = self.made_on_one_of(&present);
+        let survey = Survey { configurations, known_here, owned_by_one };
         let mut lengths = Lengths::new(self.stash.portable());
         for physical in devices {
-            let candidates = self.candidates(worker, physical, &survey, &mut found);
+            let candidates = self.candidates(&mut worker, physical, &survey, &mut found);
             for (at, candidate) in candidates.iter().enumerate() {
                 let group = self.group(physical, candidate, at < GUESSES, &survey, &mut lengths);
                 found.groups.push(group);
@@ -351,27 +376,30 @@ impl<'a> Application<'a> {
         Ok(found)
     }
 
-    /// The device parts of the stash that can be opened.
-    fn device_parts(&self, problems: &mut Vec<String>) -> Vec<OldPart> {
-        let mut parts = Vec::new();
-        for header in self.info.parts.iter().filter_map(|part| part.device.clone()) {
-            match self.stash.device(&header) {
-                Ok(part) => parts.push(OldPart { header, part }),
-                Err(error) => problems.push(error.to_string()),
-            }
-        }
-        parts
+    /// A worker for its programs.
+    fn worker(&self) -> Result<QuestionedWorker, AskError> {
+        QuestionedWorker::start(self.launch, self.pointer_width, &self.info.folder, self.limits.timeout)
+    }
+
+    /// The parts that its programs of this pointer width have made.
+    fn own_parts(&self) -> impl Iterator<Item = &'a OldPart> {
+        self.parts.iter().filter(|old| old.header.pointer_width == self.pointer_width)
+    }
+
+    /// How many of the recipes these have asked for.
+    fn pipelines(&self) -> u64 {
+        let was_made = |key: &&Key| self.own_parts().any(|old| old.was_made(key));
+        self.recipes.keys.iter().filter(was_made).count() as u64
     }
 
     /// The recipes that were compiled on one of these devices.
-    fn made_on_one_of(&self, present: &[Physical], parts: &[OldPart]) -> HashSet<&'a Key> {
+    fn made_on_one_of(&self, present: &[Physical]) -> HashSet<&'a Key> {
         let is_present = |old: &&OldPart| {
             let device = (old.header.vendor_id, old.header.device_id);
             present.iter().any(|physical| (physical.vendor, physical.device) == device)
         };
-        let parts: Vec<&OldPart> = parts.iter().filter(is_present).collect();
-        let was_made = |old: &&OldPart, key: &Key| old.has(key) || old.part.contains(Kind::Cost, key);
-        self.recipes.keys.iter().filter(|key| parts.iter().any(|old| was_made(old, key))).collect()
+        let parts: Vec<&OldPart> = self.parts.iter().filter(is_present).collect();
+        self.recipes.keys.iter().filter(|key| parts.iter().any(|old| old.was_made(key))).collect()
     }
 
     /// The recorded devices that a device was used with, by the last use of their pipelines, then the others. Without
@@ -395,13 +423,13 @@ impl<'a> Application<'a> {
             };
             let is_of_header = |old: &&OldPart| same_device(&old.header, &header);
             // One of two drivers of this device, and not the one that was used.
-            let other_driver = survey.known_here && !survey.parts.iter().any(|old| is_of_header(&old));
+            let other_driver = survey.known_here && !self.parts.iter().any(|old| is_of_header(&old));
             if other_driver || found.groups.iter().any(|group| group.header == header) {
                 continue;
             }
             let has_features =
                 |old: &&OldPart| [*features, header.features_digest].contains(&old.header.features_digest);
-            let old: Vec<_> = survey.parts.iter().filter(is_of_header).filter(has_features).collect();
+            let old: Vec<_> = self.parts.iter().filter(is_of_header).filter(has_features).collect();
             let owned = self.recipes.keys.iter().filter(|key| old.iter().any(|old| old.has(key)));
             // Two recorded devices may differ in what the driver does not have any more.
             match candidates.iter_mut().find(|known| known.header == header) {
@@ -427,7 +455,7 @@ impl<'a> Application<'a> {
     ) -> Result<DeviceHeader, AskError> {
         let answer = worker.ask(&format!("open {} {}", physical.index, hex::encode(configuration)), "opened");
         if matches!(answer, Err(AskError::Died(_) | AskError::Hung(_))) {
-            *worker = QuestionedWorker::start(self.launch, &self.info.folder, self.limits.timeout)?;
+            *worker = self.worker()?;
         }
         let lines = answer?;
         let header =
@@ -445,7 +473,7 @@ impl<'a> Application<'a> {
         lengths: &mut Lengths,
     ) -> Group {
         let Candidate { header, configuration, owned } = candidate;
-        let parts = &survey.parts;
+        let parts = self.parts;
         let current = parts.iter().find(|old| old.header == *header).map(|old| &*old.part);
         // The present driver's part first, then other versions of it, then whatever there is.
         let of_device = parts.iter().filter(|old| same_device(&old.header, header));

@@ -14,6 +14,7 @@ use super::plan::{Group, Plan};
 use super::progress::Keys;
 use super::quarantine::Culprit;
 use super::stop::Reason;
+use super::workers::{OWN, programs_of};
 use crate::drivers::GoneThrough;
 use crate::names::driver_version;
 use crate::units::counted;
@@ -52,6 +53,8 @@ struct Line {
     folder: String,
     device: Option<String>,
     driver: String,
+    /// Of the programs that the pipelines are for.
+    pointer_width: Option<u8>,
     part: String,
     recipes: u64,
     there: u64,
@@ -219,6 +222,7 @@ fn of_group(group: &Group, line: Line) -> Line {
     Line {
         device: Some(group.device_name.clone()),
         driver: driver_version(group.header.driver_id, group.header.driver_version),
+        pointer_width: Some(group.header.pointer_width),
         part: group.header.short_digest(),
         there: group.there,
         planned: group.tasks.len() as u64,
@@ -255,7 +259,9 @@ impl Line {
         match &self.device {
             None => write!(out, "{}: {}", self.application, counted(self.recipes, "recipe"))?,
             Some(device) => {
-                write!(out, "{} on {device} (driver {}): ", self.application, self.driver)?;
+                let other = self.pointer_width.filter(|width| *width != OWN).map(programs_of);
+                let of = other.map(|programs| format!(", for {programs}")).unwrap_or_default();
+                write!(out, "{} on {device} (driver {}{of}): ", self.application, self.driver)?;
                 if dry_run {
                     write!(out, "{} to make, {} there already", self.planned, self.there)?;
                 } else {
@@ -298,6 +304,7 @@ impl Line {
             "folder": self.folder,
             "device": self.device,
             "driver_version": self.driver,
+            "pointer_width": self.pointer_width,
             "part": self.part,
             "recipes": self.recipes,
             "there": self.there,
