@@ -178,7 +178,9 @@ debian_package() {
             fail "$(cat "$scratch/log")"
     else
         # dpkg-shlibdeps would name the packages for 32 bits beside 64 that are installed here.
-        echo "shlibs:Depends=libc6 (>= $(newest_glibc "$root"/usr/lib/*/{*.so,vkstash/*})), libgcc-s1 (>= 4.2)" >"$work/substvars"
+        local newest
+        newest=$(newest_glibc "$root"/usr/lib/*/{*.so,vkstash/*})
+        echo "shlibs:Depends=libc6 (>= $newest), libgcc-s1 (>= 4.2)" >"$work/substvars"
     fi
     (cd "$work" && DEB_HOST_ARCH=$2 \
         dpkg-gencontrol -p"$1" -P"$root" -Tsubstvars -ffiles -O"$root/DEBIAN/control") >"$scratch/log" 2>&1 ||
