@@ -24,8 +24,8 @@ fn told(env: &Env) -> [String; 4] {
     commands.map(|arguments| {
         let said = said(&ended(env, arguments));
         let lines = said.lines().filter(|line| line.contains("not ready:") || line.contains("prepared:"));
-        // What a run without a program's calls says of itself is something else.
-        lines.filter(|line| !line.contains("served")).collect::<Vec<_>>().join("\n")
+        // What an application lacks is said below its name.
+        lines.filter(|line| !line.starts_with(' ')).collect::<Vec<_>>().join("\n")
     })
 }
 

@@ -74,6 +74,7 @@ mod translators;
 mod unruly;
 mod update_service;
 mod validation;
+mod verdict;
 mod verdicts;
 mod waits;
 mod watch;
