@@ -6,6 +6,7 @@
 //! | `bytes` | integers, checked blocks |
 //! | `record` | keys, kinds of records, uses |
 //! | `record_header` | the header of a record |
+//! | `crash_count` | how many processes died of an artifact, or while a pipeline was compiled |
 //! | `same` | references to artifacts with equal data |
 //! | `device` | the device header |
 //! | `file` | the header of a segment file |
@@ -21,6 +22,7 @@ pub mod app_name;
 pub(crate) mod bytes;
 pub(crate) mod checkpoint;
 pub mod codec;
+pub mod crash_count;
 pub mod device;
 pub(crate) mod file;
 pub(crate) mod footer;

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::base::keyed::Keyed;
 use crate::bounds::Cause;
+use crate::format::crash_count::CrashCount;
 use crate::format::record::{Key, Kind};
 use crate::format::same::{Fingerprint, Same, data_of};
 use crate::format::table;
@@ -55,7 +56,7 @@ impl<'a> Duplicates<'a> {
         }
         let mut crashed = HashSet::default();
         contents.for_each(Kind::CrashCount, |_, key, count| {
-            if count != [0] {
+            if CrashCount::of(count).of_artifact > 0 {
                 crashed.insert(*key);
             }
         });

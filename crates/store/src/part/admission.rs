@@ -1,38 +1,43 @@
 //! Whether a driver may have an artifact: crash counts, verified artifacts, and the marks of those in flight.
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{Timespec, Timestamps, UTIME_NOW};
 
+use crate::base::once::OnceLock;
 use crate::base::text::hex;
 use crate::disk::ops as disk;
 use crate::forks as fork;
 use crate::format::record::{CRASH_LIMIT, Key, Kind, WORKERS};
 use crate::part::crash_guard;
-use crate::part::crash_guard::{CrashGuard, Mark, TooSlow};
+use crate::part::crash_guard::{CrashGuard, Marks, Slot, TooSlow, Work};
 use crate::part::open::Part;
 
 /// Whether a driver may have an artifact.
-pub enum Admission<'a> {
+pub enum Admission {
     /// The driver may have the artifact. After the crash of another process an unverified artifact is marked as in
     /// flight until this is dropped.
-    Granted(Option<InFlight<'a>>),
+    Granted(Option<InFlight>),
     /// Too many processes died while a driver looked at the artifact.
     Quarantined,
     /// The artifact's crash count may be in a segment that is not read yet, or the disk is too slow for the guard file.
     NotYet,
 }
 
-/// Marks an artifact while the driver looks at it.
-pub struct InFlight<'a> {
-    part: &'a Part,
-    mark: Option<Mark<'a>>,
+/// Marks what the driver is at.
+pub struct InFlight {
+    pub(super) part: Arc<Part>,
+    pub(super) slot: Slot,
 }
 
-impl Drop for InFlight<'_> {
+impl Drop for InFlight {
     fn drop(&mut self) {
-        drop(self.mark.take());
-        if self.part.guard.get().and_then(Option::as_ref).is_some_and(CrashGuard::is_slow) {
+        // A forked child must not clear a mark of its parent, whose driver may be at it still.
+        let guard = self.part.guard.get().and_then(Option::as_ref);
+        let Some(guard) = guard.filter(|guard| guard.process() == fork::now()) else { return };
+        guard.leave(&self.slot);
+        if guard.is_slow() {
             // The writer makes the guard file and clears the mark.
             self.part.shared.ask_for_guards();
         }
@@ -50,12 +55,12 @@ const LOOKS_AGAIN: Duration = Duration::from_micros(100);
 
 impl Part {
     /// Asks for an artifact before a driver gets it.
-    pub fn admit(&self, key: &Key) -> Admission<'_> {
-        self.admit_call(key, 0)
+    pub fn admit(&self, key: &Key) -> Admission {
+        self.admit_call(key, Work::Artifact(key))
     }
 
-    /// [`Part::admit`] in a process whose workers have made so many calls.
-    pub(super) fn admit_call(&self, key: &Key, worker_calls: u32) -> Admission<'_> {
+    /// [`Part::admit`] for that work of the driver's, which the crash count of this key counts.
+    pub(super) fn admit_call(&self, key: &Key, work: Work<'_>) -> Admission {
         if self.is_quarantined(key) {
             return Admission::Quarantined;
         }
@@ -64,30 +69,43 @@ impl Part {
             return Admission::NotYet;
         }
         let marks = self.marks_in_flight.load(Ordering::Relaxed);
-        if !marks && self.guard.get().is_some() || is_verified() {
+        let is_said = |guard: &Option<CrashGuard>| guard.as_ref().is_none_or(CrashGuard::says_artifacts);
+        if !marks && self.guard.get().is_some_and(is_said) || is_verified() {
             return Admission::Granted(None);
         }
         // The file tells the next process that this one gave unverified artifacts to a driver.
-        let Some(guard) = self.guard_in_time() else { return Admission::NotYet };
+        let Some(guard) = self.artifact_guard() else { return Admission::NotYet };
         let Some(mine) = guard.filter(|guard| marks && guard.process() == fork::now()) else {
             return Admission::Granted(None);
         };
-        match mine.enter(key, worker_calls) {
-            Ok(mark) => Admission::Granted(mark.map(|mark| InFlight { part: self, mark: Some(mark) })),
+        // The caller holds the part.
+        let Some(part) = self.me.upgrade() else { return Admission::NotYet };
+        match mine.enter(work) {
+            Ok(slot) => Admission::Granted(slot.map(|slot| InFlight { part, slot })),
             Err(TooSlow) => Admission::NotYet,
         }
     }
 
     /// Whether there is a guard file, or can be none. Waits as long as [`Part::admit`] does.
     pub fn is_guarded(&self) -> bool {
-        self.guard_in_time().is_some()
+        self.artifact_guard().is_some()
     }
 
-    /// The guard file, which the writer makes. The first thread that needs it sets a deadline for all threads of the
-    /// program: until then they wait, and afterwards nobody does. `Some(None)`: there can be none. `None`: the deadline
-    /// is over, and the file is not there yet.
-    fn guard_in_time(&self) -> Option<Option<&CrashGuard>> {
-        let made = || self.guard.get().map(Option::as_ref);
+    /// The guard file that says that this process gives artifacts to a driver.
+    fn artifact_guard(&self) -> Option<Option<&CrashGuard>> {
+        self.gives_artifacts.store(true, Ordering::Release);
+        self.guard_in_time(&self.guard_until, CrashGuard::says_artifacts)
+    }
+
+    /// The guard file, which the writer makes, if it `fits`. The first thread that needs it sets a deadline for all
+    /// threads of the program: until then they wait, and afterwards nobody does. `Some(None)`: there can be none.
+    /// `None`: the deadline is over, and the file is not there yet.
+    pub(super) fn guard_in_time(
+        &self,
+        until: &OnceLock<Instant>,
+        fits: impl Fn(&CrashGuard) -> bool,
+    ) -> Option<Option<&CrashGuard>> {
+        let made = || self.guard.get().map(Option::as_ref).filter(|guard| guard.is_none_or(&fits));
         if let Some(guard) = made() {
             return Some(guard);
         }
@@ -96,7 +114,7 @@ impl Part {
         if !can_come() {
             return Some(None);
         }
-        let until = self.guard_until.get_or_init(|| {
+        let until = until.get_or_init(|| {
             self.wants_guard.store(true, Ordering::Release);
             self.shared.ask_for_guards();
             Instant::now() + self.shared.waits.guard
@@ -119,7 +137,10 @@ impl Part {
             unverified += of(Kind::Artifact) + of(Kind::Same) - of(Kind::Verified);
         }
         if self.is_of_a_device() && unverified > 0 {
+            self.gives_artifacts.store(true, Ordering::Release);
             self.wants_guard.store(true, Ordering::Release);
+        }
+        if self.wants_guard.load(Ordering::Acquire) {
             self.shared.foresee_guards();
         }
     }
@@ -129,6 +150,9 @@ impl Part {
     pub(crate) fn serve_guard(&self) {
         if let Some(Some(guard)) = self.guard.get() {
             guard.clear_left();
+            if self.gives_artifacts.load(Ordering::Acquire) {
+                guard.say_artifacts();
+            }
             return;
         }
         if !self.wants_guard.load(Ordering::Acquire) || !self.may_have_guard() {
@@ -138,15 +162,14 @@ impl Part {
         let Some(folder) = self.open_folder() else { return };
         self.guard.get_or_init(|| {
             let patience = self.shared.waits.guard / MARKS_IN_PATIENCE;
-            CrashGuard::create(folder, self.shared.process(), patience).ok()
+            let gives_artifacts = self.gives_artifacts.load(Ordering::Acquire);
+            CrashGuard::create(folder, self.shared.process(), patience, gives_artifacts).ok()
         });
     }
 
     /// How many processes died while a driver looked at the artifact of this key.
     pub fn crash_count(&self, key: &Key) -> u8 {
-        let mut buffer = Vec::new();
-        let known = self.has_any(Kind::CrashCount) && self.read_known(Kind::CrashCount, key, &mut buffer);
-        if known { buffer.first().copied().unwrap_or(0) } else { 0 }
+        self.counted(key).of_artifact
     }
 
     /// Whether [`CRASH_LIMIT`] processes died while a driver looked at the artifact of this key: no driver gets it any
@@ -177,7 +200,7 @@ impl Part {
         }
     }
 
-    /// Counts the artifacts that dead processes have left in flight. The counts apply at once. The guard files and
+    /// Counts what dead processes have left in flight. The counts apply at once. The guard files and
     /// their locks stay until the writer has written the counts, so nobody waits for the disk. False: nothing is
     /// counted, because the files cannot be listed or `interrupted` said true.
     pub(crate) fn count_crashes(&self, interrupted: &dyn Fn() -> bool) -> bool {
@@ -196,35 +219,38 @@ impl Part {
         }
         let Some(guards) = crash_guard::stale_guards(folder, interrupted) else { return false };
         self.crashes_uncounted.store(false, Ordering::Relaxed);
-        self.marks_in_flight.store(!guards.is_empty(), Ordering::Relaxed);
+        let gave_artifacts = guards.iter().any(|guard| guard.marks.gave_artifacts);
+        self.marks_in_flight.store(gave_artifacts, Ordering::Relaxed);
         // The writer may write the first count before the last guard file is in the list; the lock makes it wait.
         let mut counted = self.counted_guards.lock();
         for mut guard in guards {
-            guard.keys.retain(|key| !self.is_there(Kind::Verified, key));
-            for key in &guard.keys {
-                let is_last = self.crash_count(key).saturating_add(1) >= CRASH_LIMIT;
-                let of_worker = "a process died while a worker of background work was in the driver";
-                if *key == WORKERS && !is_last {
-                    // Workers are in the driver for much of the time, so a program that is ended by a signal is met
-                    // there, too. That is no failure, as long as it does not happen again.
-                    tracing::info!("{of_worker}");
-                } else if *key == WORKERS {
-                    tracing::warn!("{of_worker}");
-                } else {
-                    tracing::warn!(
-                        "a process died while the driver looked at an artifact ({})",
-                        hex(&key[..8])
-                    );
-                }
-                self.put(Kind::CrashCount, key, self.one_death_more(key, &guard));
-            }
-            if guard.keys.is_empty() {
+            guard.marks.keys.retain(|key| !self.is_there(Kind::Verified, key));
+            let marks = &guard.marks;
+            marks.keys.iter().for_each(|key| self.count_artifact(key, marks));
+            marks.compiles.iter().for_each(|(key, stages)| self.count_compile(key, *stages, marks.unix_ms));
+            if marks.is_empty() {
                 guard.remove(folder);
             } else {
                 counted.push(guard);
             }
         }
         true
+    }
+
+    /// A process died while a driver looked at this artifact, or while a worker was in the driver.
+    fn count_artifact(&self, key: &Key, marks: &Marks) {
+        let is_last = self.crash_count(key).saturating_add(1) >= CRASH_LIMIT;
+        let of_worker = "a process died while a worker of background work was in the driver";
+        if *key == WORKERS && !is_last {
+            // Workers are in the driver for much of the time, so a program that is ended by a signal is met
+            // there, too. That is no failure, as long as it does not happen again.
+            tracing::info!("{of_worker}");
+        } else if *key == WORKERS {
+            tracing::warn!("{of_worker}");
+        } else {
+            tracing::warn!("a process died while the driver looked at an artifact ({})", hex(&key[..8]));
+        }
+        self.put(Kind::CrashCount, key, self.one_death_more(key, marks));
     }
 
     /// For the writer, which has written a crash count for each of these keys: removes the guard files whose counts are
@@ -235,16 +261,16 @@ impl Part {
         let mut counted = self.counted_guards.lock();
         for key in written {
             // Counts are written in the order in which they were made.
-            if let Some(guard) = counted.iter_mut().find(|guard| guard.keys.contains(key)) {
-                guard.keys.retain(|other| other != key);
+            if let Some(guard) = counted.iter_mut().find(|guard| guard.marks.have(key)) {
+                guard.marks.forget(key);
             }
         }
         counted.retain_mut(|guard| {
-            guard.keys.retain(|key| !self.is_there(Kind::Verified, key));
-            if guard.keys.is_empty() {
+            guard.marks.keys.retain(|key| !self.is_there(Kind::Verified, key));
+            if guard.marks.is_empty() {
                 guard.remove(folder);
             }
-            !guard.keys.is_empty()
+            !guard.marks.is_empty()
         });
     }
 
@@ -253,12 +279,10 @@ impl Part {
         matches!(self.guard.get(), Some(Some(_)))
     }
 
-    /// Whether this process has a guard file in the part, or the writer is to make one.
+    /// Whether this process has a guard file in the part that costs the next process marks if it is left, or the writer
+    /// is to make one.
     pub(crate) fn expects_guard(&self) -> bool {
-        match self.guard.get() {
-            Some(made) => made.is_some(),
-            None => self.wants_guard.load(Ordering::Relaxed),
-        }
+        self.gives_artifacts.load(Ordering::Relaxed) && !matches!(self.guard.get(), Some(None))
     }
 
     /// For the writer: the process ends in an orderly way, so nothing in flight has killed it.

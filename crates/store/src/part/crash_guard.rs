@@ -1,7 +1,7 @@
-//! The guard file. A process that gives unverified artifacts to a driver has one until it ends in an orderly way. A
-//! process that finds the file of a dead process marks every unverified artifact in its own file while the driver looks
-//! at it, so that the next process knows what was in flight if this one dies too. Otherwise nothing is marked, which
-//! costs no write. docs/format.md describes the bytes.
+//! The guard file. A process that has a driver compile, or gives unverified artifacts to one, has one until it ends in
+//! an orderly way. A pipeline is marked in it while the driver compiles it. An unverified artifact is marked while the
+//! driver looks at it only after a process died that gave artifacts to a driver, so that the next process knows what was
+//! in flight if this one dies too. docs/format.md describes the bytes.
 
 use std::io;
 use std::sync::Arc;
@@ -15,16 +15,23 @@ use crate::base::util::random;
 use crate::disk::folder::{Folder, read_at, write_all_at};
 use crate::disk::{locks, ops as disk};
 use crate::format::bytes::{close_block, is_closed, put_u32};
-use crate::format::record::Key;
+use crate::format::record::{Key, WORKERS};
 use crate::format::refusal::Refusal;
 
 const MAGIC: [u8; 8] = *b"\x89VKG\r\n\x1a\n";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+/// The version whose slots have artifacts and calls of workers only, both as [`ARTIFACT`].
+const WITHOUT_COMPILES: u32 = 1;
 /// Length of the header and of each slot, the place of one mark.
 const BLOCK: usize = 64;
 /// Number of calls that can be marked at the same time. Further ones are not marked.
 const SLOTS: u32 = 64;
-const IN_FLIGHT: u32 = 1;
+/// What the header says of a process that gives unverified artifacts to a driver, or has workers.
+const GIVES_ARTIFACTS: u32 = 1;
+/// What a slot says is in flight: an artifact, a call of a worker, or a compile.
+const ARTIFACT: u32 = 1;
+const WORKER: u32 = 2;
+const COMPILE: u32 = 3;
 /// The end of a guard file's name.
 const SUFFIX: &str = ".vkg";
 
@@ -42,6 +49,8 @@ pub(crate) struct CrashGuard {
     /// Creating the file, or a mark, took longer: threads of the program write no more to it.
     slow: AtomicBool,
     removed: AtomicBool,
+    /// What the header says.
+    gives_artifacts: AtomicBool,
     process: u32,
 }
 
@@ -49,25 +58,33 @@ pub(crate) struct CrashGuard {
 #[derive(Debug)]
 pub(crate) struct TooSlow;
 
-/// One artifact is marked in the file until this is dropped.
-pub(crate) struct Mark<'a> {
-    guard: &'a CrashGuard,
-    slot: u32,
+/// What the driver is at.
+#[derive(Clone, Copy)]
+pub(crate) enum Work<'a> {
+    /// It looks at the artifact of this key.
+    Artifact(&'a Key),
+    /// A worker of background work called it. So many calls were made before.
+    Worker(u32),
+    /// It compiles the pipeline of this key, of these VkShaderStageFlags.
+    Compile(&'a Key, u32),
 }
+
+/// The place of a mark.
+pub(crate) struct Slot(u32);
 
 impl CrashGuard {
     /// For the writer: creates the file, however long that takes. `process` is the caller's [`crate::forks::now`]: a
     /// forked child writes nothing to it. A program's thread may wait for a mark as long as `patience`.
-    pub(crate) fn create(folder: &Arc<Folder>, process: u32, patience: Duration) -> io::Result<CrashGuard> {
+    pub(crate) fn create(
+        folder: &Arc<Folder>,
+        process: u32,
+        patience: Duration,
+        gives_artifacts: bool,
+    ) -> io::Result<CrashGuard> {
         let timer = Timer::of(patience);
         let name = format!("{:08x}-{:016x}{SUFFIX}", std::process::id(), random());
         let fd = folder.create_locked(&name)?;
-        let mut head = [0; BLOCK];
-        head[..8].copy_from_slice(&MAGIC);
-        put_u32(&mut head, 8, VERSION);
-        put_u32(&mut head, 12, SLOTS);
-        close_block(&mut head);
-        if let Err((_, error)) = write_all_at(&fd, &head, 0) {
+        if let Err((_, error)) = write_all_at(&fd, &head(gives_artifacts), 0) {
             let _ = folder.remove_file(&name);
             return Err(error);
         }
@@ -80,8 +97,22 @@ impl CrashGuard {
             patience,
             slow: AtomicBool::new(timer.is_over()),
             removed: AtomicBool::new(false),
+            gives_artifacts: AtomicBool::new(gives_artifacts),
             process,
         })
+    }
+
+    /// Whether the file says that this process gives unverified artifacts to a driver.
+    pub(crate) fn says_artifacts(&self) -> bool {
+        self.gives_artifacts.load(Ordering::Acquire)
+    }
+
+    /// For the writer: has the file say so. If that fails the next process marks no artifacts, as after no death.
+    pub(crate) fn say_artifacts(&self) {
+        if !self.says_artifacts() {
+            let _ = write_all_at(&self.fd, &head(true), 0);
+            self.gives_artifacts.store(true, Ordering::Release);
+        }
     }
 
     /// The process that created it.
@@ -89,29 +120,44 @@ impl CrashGuard {
         self.process
     }
 
-    /// Marks an artifact with one positioned write, in a process whose workers of background work have made so many
-    /// calls. `None`: there is no free slot, or the write fails. If the disk is slow nothing is written. A disk that
-    /// becomes slow is waited for once.
-    pub(crate) fn enter(&self, key: &Key, worker_calls: u32) -> Result<Option<Mark<'_>>, TooSlow> {
+    /// Marks the driver's work with one positioned write. `None`: there is no free slot, or the write fails. If the
+    /// disk is slow nothing is written. A disk that becomes slow is waited for once.
+    pub(crate) fn enter(&self, work: Work<'_>) -> Result<Option<Slot>, TooSlow> {
         if self.is_slow() {
             return Err(TooSlow);
         }
-        Ok(self.mark(key, worker_calls))
+        Ok(self.mark(work))
     }
 
-    fn mark(&self, key: &Key, worker_calls: u32) -> Option<Mark<'_>> {
+    fn mark(&self, work: Work<'_>) -> Option<Slot> {
+        let (kind, key, number) = match work {
+            Work::Artifact(key) => (ARTIFACT, key, 0),
+            Work::Worker(calls) => (WORKER, &WORKERS, calls),
+            Work::Compile(key, stages) => (COMPILE, key, stages),
+        };
         let claimed = self.taken.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |taken| {
             (taken != u64::MAX).then(|| taken | 1 << taken.trailing_ones())
         });
         let slot = claimed.ok()?.trailing_ones();
-        let mark = Mark { guard: self, slot };
         let mut block = [0; BLOCK];
-        put_u32(&mut block, 0, IN_FLIGHT);
+        put_u32(&mut block, 0, kind);
         block[4..36].copy_from_slice(key);
-        put_u32(&mut block, 36, worker_calls);
+        put_u32(&mut block, 36, number);
         close_block(&mut block);
-        self.write_in_time(slot, &block).ok()?;
-        Some(mark)
+        if self.write_in_time(slot, &block).is_err() {
+            self.leave(&Slot(slot));
+            return None;
+        }
+        Some(Slot(slot))
+    }
+
+    /// The work is done: clears its mark. On a slow disk the writer is to clear it.
+    pub(crate) fn leave(&self, slot: &Slot) {
+        if self.is_slow() {
+            self.to_clear.fetch_or(1 << slot.0, Ordering::AcqRel);
+        } else {
+            self.clear(slot.0, CrashGuard::write_in_time);
+        }
     }
 
     /// Whether threads of the program write no more to it.
@@ -158,22 +204,52 @@ impl CrashGuard {
     }
 }
 
-impl Drop for Mark<'_> {
-    fn drop(&mut self) {
-        if self.guard.is_slow() {
-            self.guard.to_clear.fetch_or(1 << self.slot, Ordering::AcqRel);
-        } else {
-            self.guard.clear(self.slot, CrashGuard::write_in_time);
-        }
+fn head(gives_artifacts: bool) -> [u8; BLOCK] {
+    let mut head = [0; BLOCK];
+    head[..8].copy_from_slice(&MAGIC);
+    put_u32(&mut head, 8, VERSION);
+    put_u32(&mut head, 12, SLOTS);
+    put_u32(&mut head, 16, if gives_artifacts { GIVES_ARTIFACTS } else { 0 });
+    close_block(&mut head);
+    head
+}
+
+/// What a guard file says.
+#[derive(Default)]
+pub(crate) struct Marks {
+    /// The process gave unverified artifacts to a driver, or had workers.
+    pub(crate) gave_artifacts: bool,
+    /// The artifacts that were in flight, and [`WORKERS`].
+    pub(crate) keys: Vec<Key>,
+    /// How many calls its workers had made before the ones in flight.
+    pub(crate) worker_calls: u32,
+    /// The pipelines that were compiled, with their VkShaderStageFlags.
+    pub(crate) compiles: Vec<(Key, u32)>,
+    /// When the last mark was made or cleared, in Unix milliseconds.
+    pub(crate) unix_ms: u64,
+}
+
+impl Marks {
+    /// Whether nothing was in flight that is not counted yet.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.keys.is_empty() && self.compiles.is_empty()
+    }
+
+    /// Whether something of this key was.
+    pub(crate) fn have(&self, key: &Key) -> bool {
+        self.keys.contains(key) || self.compiles.iter().any(|(compiled, _)| compiled == key)
+    }
+
+    /// It is counted.
+    pub(crate) fn forget(&mut self, key: &Key) {
+        self.keys.retain(|other| other != key);
+        self.compiles.retain(|(other, _)| other != key);
     }
 }
 
 /// The guard file of a dead process. Its lock is held until this is dropped, so that one process counts the crash.
 pub(crate) struct StaleGuard {
-    /// What was in flight.
-    pub(crate) keys: Vec<Key>,
-    /// How many calls its workers had made before the ones in flight.
-    pub(crate) worker_calls: u32,
+    pub(crate) marks: Marks,
     name: String,
     _locked: Descriptor,
 }
@@ -197,6 +273,16 @@ pub(crate) fn stale_guards(folder: &Folder, interrupted: &dyn Fn() -> bool) -> O
         left.extend(read_left(folder, name).ok()?);
     }
     complete.then_some(left)
+}
+
+/// What the guard files of dead processes in this part say that nobody has counted. Nothing is removed.
+pub(crate) fn uncounted(folder: &Folder) -> Vec<Marks> {
+    let names = folder.names(SUFFIX).unwrap_or_default();
+    let marks = |name: String| {
+        let (fd, _) = folder.open_file(&name).ok()?;
+        if locks::is_locked(&fd) { None } else { read_marks(&fd) }
+    };
+    names.into_iter().filter_map(marks).collect()
 }
 
 /// Removes the guard files of a process that has ended.
@@ -225,27 +311,41 @@ fn read_left(folder: &Folder, name: String) -> Result<Option<StaleGuard>, NotNow
 fn read_open(fd: Descriptor, name: String) -> Option<StaleGuard> {
     // A locked file has a live process, or another process counts its crash.
     locks::take_alone(&fd).then_some(())?;
+    Some(StaleGuard { marks: read_marks(&fd)?, name, _locked: fd })
+}
+
+fn read_marks(fd: &Descriptor) -> Option<Marks> {
     // A file without a name was counted by another process after it was opened here.
-    disk::fstat(&fd).ok().filter(|stat| stat.st_nlink > 0)?;
+    let stat = disk::fstat(fd).ok().filter(|stat| stat.st_nlink > 0)?;
     let mut bytes = Vec::new();
-    read_at(&fd, &mut bytes, BLOCK * (1 + SLOTS as usize), 0).ok()?;
+    read_at(fd, &mut bytes, BLOCK * (1 + SLOTS as usize), 0).ok()?;
     let mut blocks = bytes.chunks_exact(BLOCK);
-    let head = blocks.next();
-    if !head.is_some_and(|head| {
-        head.starts_with(&MAGIC) && head[8..12] == VERSION.to_le_bytes() && is_closed(head)
-    }) {
-        // The file has another version, or its process died while it created it.
-        return None;
+    let number = |block: &[u8], at: usize| -> u32 {
+        block.get(at..).and_then(|rest| rest.first_chunk()).copied().map_or(0, u32::from_le_bytes)
+    };
+    let head = blocks.next().filter(|head| head.starts_with(&MAGIC) && is_closed(head))?;
+    let gave_artifacts = match number(head, 8) {
+        WITHOUT_COMPILES => true,
+        VERSION => number(head, 16) & GIVES_ARTIFACTS != 0,
+        _ => return None,
+    };
+    let unix_ms = u64::try_from(stat.st_mtime).unwrap_or(0).saturating_mul(1000);
+    let mut marks = Marks { gave_artifacts, unix_ms, ..Marks::default() };
+    for block in blocks.filter(|block| is_closed(block)) {
+        let Some(key) = block[4..].first_chunk::<32>() else { continue };
+        match number(block, 0) {
+            ARTIFACT | WORKER => {
+                marks.keys.push(*key);
+                marks.worker_calls = marks.worker_calls.max(number(block, 36));
+            }
+            COMPILE => marks.compiles.push((*key, number(block, 36))),
+            _ => {}
+        }
     }
-    let in_flight = |block: &[u8]| block.starts_with(&IN_FLIGHT.to_le_bytes()) && is_closed(block);
-    let (mut keys, mut worker_calls) = (Vec::new(), 0);
-    for block in blocks.filter(|block| in_flight(block)) {
-        keys.extend(block[4..].first_chunk::<32>());
-        let calls = block.get(36..).and_then(|rest| rest.first_chunk()).copied();
-        worker_calls = worker_calls.max(calls.map_or(0, u32::from_le_bytes));
-    }
-    // Several threads may have had the same artifact in flight. One process died.
-    sort::sort(&mut keys);
-    keys.dedup();
-    Some(StaleGuard { keys, worker_calls, name, _locked: fd })
+    // Several threads may have had the same in flight. One process died.
+    sort::sort(&mut marks.keys);
+    marks.keys.dedup();
+    sort::by_key(&mut marks.compiles, |(key, _)| *key);
+    marks.compiles.dedup_by_key(|(key, _)| *key);
+    Some(marks)
 }

@@ -12,7 +12,8 @@
 //! | `recent_records` | records that are in no table of a segment: queued, or appended since the table was read |
 //! | `view` | the segments of a part as this process knows them |
 //! | `digests` | data that was hashed in this process |
-//! | `crash_guard` | the file that marks artifacts in flight |
+//! | `crash_guard` | the file that marks what the driver is at |
+//! | `compiles` | which pipelines a driver compiles, and which ones processes ended at |
 //! | `worker_calls` | what the ends of processes say about workers of background work |
 //! | `queue` | what the program's threads and the writer share |
 //! | `threads` | the writer and the helper, as other threads see them |
@@ -20,6 +21,7 @@
 
 pub mod admission;
 pub(crate) mod bases;
+mod compiles;
 pub(crate) mod crash_guard;
 pub(crate) mod digests;
 pub(crate) mod merged;

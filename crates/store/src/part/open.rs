@@ -64,9 +64,13 @@ pub struct Part {
     pub(super) guard: OnceLock<Option<CrashGuard>>,
     /// The writer is to make it.
     pub(super) wants_guard: AtomicBool,
-    /// Until then threads of the program wait for it.
+    /// It is to say that this process gives unverified artifacts to a driver.
+    pub(super) gives_artifacts: AtomicBool,
+    /// Until then threads of the program wait for it before a driver gets an artifact.
     pub(super) guard_until: OnceLock<Instant>,
-    /// A process died while a driver may have been looking at an unverified artifact, so each of them is marked now.
+    /// The same before a driver compiles.
+    pub(super) compile_guard_until: OnceLock<Instant>,
+    /// A process died that gave unverified artifacts to a driver, so each of them is marked now.
     pub(super) marks_in_flight: AtomicBool,
     /// Calls that workers of background work have made ahead of the program.
     pub(super) worker_calls: AtomicU32,
@@ -124,7 +128,9 @@ impl Part {
             digests: Digests::default(),
             guard: OnceLock::new(),
             wants_guard: AtomicBool::new(false),
+            gives_artifacts: AtomicBool::new(false),
             guard_until: OnceLock::new(),
+            compile_guard_until: OnceLock::new(),
             marks_in_flight: AtomicBool::new(true),
             worker_calls: AtomicU32::new(0),
             counted_guards: Mutex::default(),

@@ -10,9 +10,10 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use crate::format::crash_count::CrashCount;
 use crate::format::record::{CRASH_LIMIT, Key, Kind, WORKERS};
 use crate::part::admission::Admission;
-use crate::part::crash_guard::StaleGuard;
+use crate::part::crash_guard::{Marks, Work};
 use crate::part::open::Part;
 
 /// A death of a process counts no more when another process has made this number of calls more than it had made.
@@ -42,8 +43,8 @@ impl Deaths {
 
 impl Part {
     /// [`Part::admit`] for a call of a worker, which is about to enter the driver.
-    pub fn admit_worker(&self) -> Admission<'_> {
-        self.admit_call(&WORKERS, self.worker_calls.load(Ordering::Relaxed))
+    pub fn admit_worker(&self) -> Admission {
+        self.admit_call(&WORKERS, Work::Worker(self.worker_calls.load(Ordering::Relaxed)))
     }
 
     /// A worker's call has returned. How long a worker stays out of the driver after a call that took so long.
@@ -88,8 +89,12 @@ impl Part {
     }
 
     /// The record of one death more while `key` was in flight.
-    pub(super) fn one_death_more(&self, key: &Key, guard: &StaleGuard) -> Box<[u8]> {
-        let count = self.crash_count(key).saturating_add(1);
-        if *key == WORKERS { Deaths { count, calls: guard.worker_calls }.record() } else { Box::new([count]) }
+    pub(super) fn one_death_more(&self, key: &Key, marks: &Marks) -> Box<[u8]> {
+        let counted = self.counted(key);
+        let count = counted.of_artifact.saturating_add(1);
+        match *key {
+            WORKERS => Deaths { count, calls: marks.worker_calls }.record(),
+            _ => CrashCount { of_artifact: count, ..counted }.record(),
+        }
     }
 }

@@ -57,7 +57,11 @@ impl Browser {
     /// Calls `each` with the newest good record of each key of the kinds that are `wanted`.
     pub fn for_each(&self, wanted: &dyn Fn(Kind) -> bool, each: &mut dyn FnMut(Kind, &Key, &[u8])) {
         let mut given = HashSet::new();
-        for segment in &self.segments {
+        let has_any = |segment: &Segment| {
+            let is_there = |&kind: &Kind| wanted(kind) && segment.has_any(kind);
+            Kind::ALL.iter().any(is_there)
+        };
+        for segment in self.segments.iter().filter(|segment| has_any(segment)) {
             newest(segment, &DamagedIndex::WHOLLY, wanted, &mut |kind, key, payload| {
                 if given.insert((kind.position(), *key)) {
                     each(kind, key, payload);

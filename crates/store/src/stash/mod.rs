@@ -17,12 +17,14 @@
 //! | `one_file` | one segment file, wherever it is |
 //! | `browse` | a part's records, for commands that only read them |
 //! | `transfer` | segment files that are exported and imported |
+//! | `deaths` | pipelines at which processes ended |
 //! | `stopped` | processes that were killed on purpose |
 //! | `strict` | segment files that somebody else has made, and that are used as they are |
 
 pub(crate) mod background_mode;
 pub mod behind;
 pub mod browse;
+pub mod deaths;
 pub(crate) mod duplicates;
 pub(crate) mod helper;
 pub mod inspect;

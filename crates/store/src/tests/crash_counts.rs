@@ -14,7 +14,7 @@ use crate::disk::op::Op;
 use crate::forks as fork;
 use crate::format::record::WORKERS;
 use crate::part::admission::Admission;
-use crate::part::crash_guard::CrashGuard;
+use crate::part::crash_guard::{CrashGuard, Work};
 use crate::stash::stopped::forgive;
 use crate::tests::processes::in_a_child;
 use crate::tests::*;
@@ -38,10 +38,19 @@ fn crash_with(folder: &Path, artifact: &Key) -> PathBuf {
     let process = DyingProcess::new(&opened);
     // The process leaves neither of the two entries in an orderly way.
     for _ in 0..2 {
-        std::mem::forget(process.guard.enter(artifact, 0).unwrap().unwrap());
+        std::mem::forget(process.guard.enter(Work::Artifact(artifact)).unwrap().unwrap());
     }
     drop(process);
     files(folder, "vkg").into_iter().find(|file| !before.contains(file)).unwrap()
+}
+
+/// Leaves the guard file of a process that died while the driver compiled these, and had compiled others before.
+pub(super) fn die_compiling(folder: &Path, keys: &[Key], stages: u32, gives_artifacts: bool) {
+    let opened = Arc::new(Folder::root(folder, false).unwrap());
+    let process = DyingProcess::that(&opened, gives_artifacts);
+    let before = [key(90), key(91)].map(|done| process.guard.enter(Work::Compile(&done, stages)).unwrap());
+    before.iter().flatten().for_each(|done| process.guard.leave(done));
+    keys.iter().for_each(|key| assert!(process.guard.enter(Work::Compile(key, stages)).unwrap().is_some()));
 }
 
 /// Stands for a process with a guard file. When it is dropped it is dead: nobody holds the lock of its file any more,
@@ -53,7 +62,11 @@ struct DyingProcess {
 
 impl DyingProcess {
     fn new(folder: &Arc<Folder>) -> DyingProcess {
-        let guard = CrashGuard::create(folder, fork::here(), LONG).unwrap();
+        DyingProcess::that(folder, true)
+    }
+
+    fn that(folder: &Arc<Folder>, gives_artifacts: bool) -> DyingProcess {
+        let guard = CrashGuard::create(folder, fork::here(), LONG, gives_artifacts).unwrap();
         DyingProcess { guard: ManuallyDrop::new(guard), folder: folder.clone() }
     }
 }
@@ -132,7 +145,7 @@ fn a_guard_file_whose_lock_is_held_is_not_counted() {
     let (artifact, folder, _) = after_a_crash(root.path());
     let left =
         crate::part::crash_guard::stale_guards(&Folder::root(&folder, false).unwrap(), &|| false).unwrap();
-    assert_eq!(left.iter().map(|left| left.keys.clone()).collect::<Vec<_>>(), [vec![artifact]]);
+    assert_eq!(left.iter().map(|left| left.marks.keys.clone()).collect::<Vec<_>>(), [vec![artifact]]);
     assert_eq!(crashes_found(root.path(), &artifact), 0, "its lock is held");
     drop(left);
     assert_eq!(crashes_found(root.path(), &artifact), 1);
@@ -236,7 +249,7 @@ fn parts_and_guard_files_are_read_once_a_descriptor_is_free() {
 /// Leaves the guard file of a process that died while a worker was in the driver, after so many calls of workers.
 fn die_in_a_worker(folder: &Path, calls: u32) {
     let opened = Arc::new(Folder::root(folder, false).unwrap());
-    std::mem::forget(DyingProcess::new(&opened).guard.enter(&WORKERS, calls).unwrap().unwrap());
+    std::mem::forget(DyingProcess::new(&opened).guard.enter(Work::Worker(calls)).unwrap().unwrap());
 }
 
 const CALL: Duration = Duration::from_micros(200);

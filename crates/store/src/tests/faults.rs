@@ -13,7 +13,7 @@ use crate::disk::faults;
 use crate::disk::faults::{ERRORS, Fault, Plan};
 use crate::disk::op::Op;
 use crate::maintenance;
-use crate::part::crash_guard::CrashGuard;
+use crate::part::crash_guard::{CrashGuard, Work};
 use crate::reports::model::RunReport;
 use crate::tests::bit_flips::{build, with_a_file};
 use crate::tests::processes::in_a_child;
@@ -158,9 +158,9 @@ fn prepare(root: &Path) -> Vec<Record> {
     safe.extend((0..6).map(|number| (true, Kind::Artifact, number)));
     stash.flush(LONG);
     let folder = device.folder().unwrap();
-    let guard = CrashGuard::create(&folder, 0, LONG).unwrap();
+    let guard = CrashGuard::create(&folder, 0, LONG, true).unwrap();
     // The writer died during the use of this artifact.
-    std::mem::forget(guard.enter(&key(3), 0).unwrap());
+    std::mem::forget(guard.enter(Work::Artifact(&key(3))).unwrap());
     drop(stash);
     fs::write(orphan.with_file_name(HALF_MADE), "half").unwrap();
     safe

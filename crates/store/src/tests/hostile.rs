@@ -77,11 +77,11 @@ fn changed_guard_files_condemn_nothing_that_was_not_in_flight() {
         watched::forget();
         let left = crash_guard::stale_guards(&opened, &|| false).unwrap();
         assert!(watched::largest() <= 2 << 20, "seed {seed}: {} bytes at once", watched::largest());
-        for key in left.iter().flat_map(|left| &left.keys) {
+        for key in left.iter().flat_map(|left| &left.marks.keys) {
             assert!(bytes.windows(32).any(|window| window == key), "seed {seed}: a key of nobody's");
             named += 1;
         }
-        assert!(left.iter().map(|left| left.keys.len()).sum::<usize>() <= 64);
+        assert!(left.iter().map(|left| left.marks.keys.len()).sum::<usize>() <= 64);
         if seed % 50 == 0 {
             let stash = open(root.path());
             let device = stash.device(&header()).unwrap();

@@ -3,6 +3,7 @@ mod bases;
 mod bit_flips;
 mod browse;
 mod clocks;
+mod compiles;
 mod crash;
 mod crash_counts;
 mod damage;

@@ -365,7 +365,7 @@ fn a_program_waits_for_one_mark_on_a_disk_that_becomes_slow_and_for_none_on_one_
             // This process did not end in an orderly way.
             let folder = root.path().join(app().folder).join(format!("device-{}", header().short_digest()));
             let opened = Arc::new(Folder::root(&folder, false).unwrap());
-            drop(CrashGuard::create(&opened, fork::here(), LONG).unwrap());
+            drop(CrashGuard::create(&opened, fork::here(), LONG, true).unwrap());
             let stash = open_within(root.path(), WaitLimits { guard, ..PROGRAM });
             let device = stash.device(&header()).unwrap();
             await_that("it is read", || !device.is_incomplete());

@@ -1,0 +1,74 @@
+//! Pipelines at which processes ended, for commands that only read them.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::base::sort;
+use crate::disk::folder::Folder;
+use crate::format::crash_count::{CompileDeaths, CrashCount};
+use crate::format::record::{Key, Kind, WORKERS};
+use crate::part::crash_guard;
+use crate::stash::browse::Browser;
+
+/// A pipeline at which processes ended: a driver was compiling it then.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Death {
+    /// The pipeline's key.
+    pub key: Key,
+    /// Its VkShaderStageFlags.
+    pub stages: u32,
+    /// How many processes, since it was last compiled.
+    pub deaths: u8,
+    /// When the last one ended, in Unix milliseconds.
+    pub unix_ms: u64,
+    /// The name of the device part.
+    pub part: String,
+}
+
+/// Those of the application of this folder, the latest first: what the device parts record, and what the guard files of
+/// dead processes say that no process has counted yet. What cannot be read has none.
+pub fn of(root: &Path, application: &str) -> Vec<Death> {
+    let parts = || -> Option<Vec<(String, Arc<Folder>)>> {
+        let folder = Arc::new(Folder::root(root, false).ok()?.sub(application, false).ok()?);
+        let names = folder.names("").ok()?.into_iter().filter(|name| name.starts_with("device-"));
+        Some(
+            names.filter_map(|name| Some((name.clone(), Arc::new(folder.sub(&name, false).ok()?)))).collect(),
+        )
+    };
+    let mut all = Vec::new();
+    for (name, folder) in parts().unwrap_or_default() {
+        let part = name.strip_prefix("device-").unwrap_or(&name).to_owned();
+        let deaths = of_part(root, application, &name, &folder);
+        all.extend(deaths.into_iter().map(|(key, CompileDeaths { deaths, stages, unix_ms })| Death {
+            key,
+            stages,
+            deaths,
+            unix_ms,
+            part: part.clone(),
+        }));
+    }
+    sort::by_key(&mut all, |death| (Reverse(death.unix_ms), death.key));
+    all
+}
+
+fn of_part(root: &Path, application: &str, name: &str, folder: &Folder) -> BTreeMap<Key, CompileDeaths> {
+    // First: what is counted in the meantime counts once more, or else not at all.
+    let uncounted = crash_guard::uncounted(folder);
+    let mut found = BTreeMap::new();
+    if let Ok(browser) = Browser::open(root, application, name) {
+        browser.for_each(&|kind| kind == Kind::CrashCount, &mut |_, key, record| {
+            let compile = CrashCount::of(record).compile.filter(|_| *key != WORKERS);
+            found.extend(compile.map(|compile| (*key, compile)));
+        });
+    }
+    for marks in uncounted {
+        for (key, stages) in marks.compiles {
+            let before = found.get(&key).map_or(0, |compile| compile.deaths);
+            let deaths = before.saturating_add(1);
+            found.insert(key, CompileDeaths { deaths, stages, unix_ms: marks.unix_ms });
+        }
+    }
+    found
+}
