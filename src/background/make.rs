@@ -23,7 +23,7 @@ use vkstash_model::counters::Count;
 use vkstash_model::failed::{Event, Failed};
 use vkstash_model::payload::{self, FoundWith};
 use vkstash_recipe::chain::Arena;
-use vkstash_store::format::record::{Key, Kind};
+use vkstash_store::format::record::{CRASH_LIMIT, Key, Kind};
 
 /// How a pipeline is made in the program's process: only in ways that cannot keep a worker for long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,8 +87,10 @@ pub fn ways(device: &Device, stored: &Stored, key: &Key) -> [Option<Way>; 2] {
     let mut record = Vec::new();
     if !device.keeps_artifacts() {
         let compiled = device.records_recipes_alone() && stored.device.read(Kind::Cost, key, &mut record);
-        let cost =
-            payload::cost(&record).filter(|cost| compiled && *cost <= faults::time_limit(LONGEST_COMPILE));
+        let is_short = |cost: &Duration| *cost <= faults::time_limit(LONGEST_COMPILE);
+        // What processes have ended at is left to the program.
+        let is_wanted = compiled && stored.device.compile_deaths(key) < CRASH_LIMIT;
+        let cost = payload::cost(&record).filter(|cost| is_wanted && is_short(cost));
         return [cost.map(Way::Compile), None];
     }
     if !device.cache_control() {

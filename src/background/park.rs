@@ -260,7 +260,7 @@ impl Parker {
     }
 
     /// Whether the driver may get the call, and a mark for as long as it has it.
-    fn admit<'a>(parked: &Parked, plan: &Plan, stored: &'a Stored, key: &Key, way: Way) -> Admission<'a> {
+    fn admit(parked: &Parked, plan: &Plan, stored: &Stored, key: &Key, way: Way) -> Admission {
         // The guard file has the artifact under its own key, so that a crash is blamed on this artifact alone.
         if way == (Way::Artifact { is_taken: false }) {
             let admission = stored.device.admit(key);

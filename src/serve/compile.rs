@@ -5,6 +5,7 @@ use std::mem;
 
 use ash::vk;
 
+use super::compiling;
 use super::create_info::CreateInfo;
 use super::request::Request;
 use super::stopwatch::{Stopwatch, Took};
@@ -54,11 +55,16 @@ pub unsafe fn compile<'a, I: CreateInfo>(
         call.program_cache.mark_filled_with(&device.caches, &pipeline.key, &pipeline.shaders);
     }
     let before = if let Through::Refused(refused) = &through { refused.cache.size() } else { None };
+    // SAFETY: the request's create info is valid (the caller's contract).
+    let compiling = unsafe { compiling::begin(request) };
     let stopwatch = Stopwatch::begin(device);
     // SAFETY: the create info is the program's, and valid; `cache` is the program's, or the layer's in `through`, alive
     // until then, or NULL.
     let answer = unsafe { call.create_with(cache, &call.creation.info) };
     let Took { wall, cost } = stopwatch.end();
+    compiling
+        .into_iter()
+        .for_each(|compiling| compiling.end(device.stored(), answer.result == vk::Result::SUCCESS));
     if answer.result.as_raw() < 0 && !is_own {
         return None;
     }

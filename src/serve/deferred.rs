@@ -12,6 +12,7 @@ use ash::vk;
 
 use super::ask;
 use super::call::Call;
+use super::compiling;
 use super::create_info::Creation;
 use super::facts::Deferral;
 use super::modules::{self, Stripped};
@@ -210,12 +211,17 @@ impl Attempt<'_> {
         // What a cache of the layer's had is no hit in the program's.
         let feedback = parsed.feedback.filter(|_| is_beside).map(|feedback| NonNull::from(feedback).cast());
         let described = self.outcome.map(|DescribedAttempt { pipeline, mut tried, .. }| {
+            let request = Request { call, pipeline };
             // SAFETY: as this function.
-            unsafe { settle::defer(&Request { call, pipeline }, &mut tried) };
-            (pipeline, tried.has_failed)
+            let compiling = unsafe {
+                settle::defer(&request, &mut tried);
+                compiling::begin(&request)
+            };
+            (pipeline, tried.has_failed, compiling)
         });
         match described {
-            Ok((pipeline, failed_before)) => Element {
+            Ok((pipeline, failed_before, compiling)) => Element {
+                compiling,
                 key: Some((pipeline.key, pipeline.shaders.clone())),
                 library: parsed.is_library().then(|| Ok(pipeline.library())),
                 failed_before,

@@ -25,6 +25,7 @@
 //! - [`complete_data`] the data of the program's caches, with their pending entries
 //! - [`modules`] SPIR-V from the stash for stages that are named by identifier only
 //! - [`emulated`] cache control on a driver that lacks it
+//! - [`compiling`] what is done before the driver compiles
 //! - [`offer`], [`feedback`], [`stopwatch`] what they share
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
@@ -33,6 +34,7 @@ pub mod ask;
 pub mod call;
 pub mod companion;
 mod compile;
+mod compiling;
 pub mod complete_data;
 pub mod create_info;
 pub mod deferred;

@@ -207,8 +207,11 @@ fn finish(device: &Device, deferred_call: DeferredCall, result: vk::Result) {
         None => (Vec::new(), None),
     };
     let is_kept = !payload.is_empty() && (count == 1 || payload.len() * count <= COPIES_LIMIT);
-    for (index, element) in elements.iter().enumerate() {
-        let result = if has_failed(index, element) { result } else { vk::Result::SUCCESS };
+    for (index, mut element) in elements.into_iter().enumerate() {
+        let result = if has_failed(index, &element) { result } else { vk::Result::SUCCESS };
+        if let Some(compiling) = element.compiling.take() {
+            compiling.end(device.stored(), element.made);
+        }
         let Some((key, shaders)) = &element.key else {
             settle::complete_undescribed(device, result);
             continue;

@@ -5,6 +5,7 @@ use std::time::Instant;
 use ash::vk;
 
 use super::call::Call;
+use super::compiling;
 use super::create_info::CreateInfo;
 use super::feedback;
 use super::modules::{self, Stripped};
@@ -24,11 +25,15 @@ use vkstash_recipe::chain::{Arena, Refusal};
 pub unsafe fn untouched<'a, I: CreateInfo>(request: &Request<'a, I>, known: bool) -> Verdict<'a> {
     let Request { call, pipeline } = request;
     call.program_cache.mark_filled_with(&call.device.caches, &pipeline.key, &pipeline.shaders);
+    // SAFETY: the request's create info is valid (the caller's contract).
+    let compiling = unsafe { compiling::begin(request) };
     let started = Instant::now();
     // SAFETY: `call` has a valid create info, and the program's own cache and allocator.
     let answer = unsafe { call.create() };
-    let place = if answer.result == vk::Result::SUCCESS { Place::Own } else { Place::Nowhere };
     let origin = Origin::AsItIs(AsItIs::Untouched(started.elapsed()));
+    let is_made = answer.result == vk::Result::SUCCESS;
+    compiling.into_iter().for_each(|compiling| compiling.end(call.device.stored(), is_made));
+    let place = if is_made { Place::Own } else { Place::Nowhere };
     Verdict { answer, origin, place, record: Record::Outcome { known } }
 }
 

@@ -11,6 +11,7 @@ use ash::vk::{self, Handle};
 use super::record::passes;
 use super::settle::{self, Counts};
 use crate::live::call::Call;
+use crate::state::compiling::Compiling;
 use crate::state::described::Encoded;
 use crate::state::device::Device;
 use crate::state::shader_code::Binaries;
@@ -51,6 +52,14 @@ struct Missing<'a> {
 /// How often in a row the driver has refused what was recorded of shaders. None: it is not recorded again, because the
 /// driver has refused it too often, or because what the stash has is good, and could not be used.
 type Recorded = Option<Refusals>;
+
+impl Missing<'_> {
+    /// The driver is about to compile them. None: nothing is kept.
+    fn compiling(&self, device: &Device, given: &[Info<'_>]) -> Option<Compiling> {
+        let stages = self.unit.iter().fold(vk::ShaderStageFlags::empty(), |all, &at| all | given[at].stage);
+        device.stored().map(|stored| Compiling::begin(stored, &self.described.key, stages))
+    }
+}
 
 /// Shaders that the driver has made of their code.
 pub struct NewShaders<'a> {
@@ -140,6 +149,8 @@ pub unsafe fn create<'a>(
     }
     live.goes_on(Activity::Compile);
     let left: Vec<usize> = (0..given.len()).filter(|&place| !is_served[place]).collect();
+    let compiling = missing.iter().filter_map(|missing| missing.compiling(device, given));
+    let compiling: Vec<Compiling> = compiling.collect();
     let began = Instant::now();
     // SAFETY: the arguments of the command, or copies of the create infos that are left with as many handles.
     let result = unsafe {
@@ -156,6 +167,7 @@ pub unsafe fn create<'a>(
         }
     };
     let cost = began.elapsed() / u32::try_from(left.len().max(1)).unwrap_or(u32::MAX);
+    compiling.into_iter().for_each(|compiling| compiling.end(device.stored(), result == vk::Result::SUCCESS));
     for (place, shader) in std::mem::take(&mut served.handles) {
         // SAFETY: the place of one of the `count` shaders.
         unsafe { *shaders.add(place) = shader };

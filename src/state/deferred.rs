@@ -11,6 +11,7 @@ use std::time::Instant;
 
 use ash::vk::{self, Handle};
 
+use super::compiling::Compiling;
 use super::described::LibraryObject;
 use super::program_cache::ProgramCache;
 use vkstash_model::failed::Refusals;
@@ -23,6 +24,8 @@ use vkstash_store::format::record::Key;
 pub struct Element {
     /// Its key and its shaders, where it could be described.
     pub key: Option<(Key, ShaderSet)>,
+    /// Marks it while the driver compiles it.
+    pub compiling: Option<Compiling>,
     /// What the pipeline is remembered as, where it will be a library.
     pub library: Option<LibraryObject>,
     /// The stash knows that the driver has answered it with an error.

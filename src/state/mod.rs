@@ -17,7 +17,7 @@
 //!   which wait to be recorded
 //! - [`shader_code`] what live shader objects were made of
 //! - [`private_cache`] pipeline caches of the layer's; [`sized_data`] how drivers are asked for data
-//! - [`deferred`] creation calls that the driver has not finished
+//! - [`deferred`] creation calls that the driver has not finished; [`compiling`] marks what it compiles
 //! - [`pipeline_class`] the classes of pipelines that a driver's caches may hold or not; [`cache_data_probe`] which of
 //!   them this driver's hold
 //! - [`policy`] what is known about drivers, in one table
@@ -34,6 +34,7 @@ pub mod cache_data_probe;
 pub mod cache_state;
 pub mod caches;
 pub mod companion;
+pub mod compiling;
 pub mod deferred;
 pub mod described;
 pub mod device;
