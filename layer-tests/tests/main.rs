@@ -17,6 +17,7 @@ mod control;
 mod damage;
 mod death;
 mod devices_in_turn;
+mod died;
 mod driver_cache;
 mod driver_manifest;
 mod driver_updates;

@@ -8,11 +8,13 @@
 //! | `driver_caches` | what the drivers' own caches hold, and may hold |
 //! | `place` | the folder of the stash |
 //! | `bases` | whether bases that a pull has made are still believed |
+//! | `died` | programs that ended while a driver compiled |
 //! | `sandboxes` | Flatpak and Steam's runtime |
 //! | `workers` | whether workers found a processor |
 //! | `probe` | what the loader and the drivers answer, asked in a process of its own |
 
 mod bases;
+mod died;
 mod driver_caches;
 mod finding;
 mod manifests;

@@ -35,6 +35,7 @@ mod cli;
 mod completion;
 mod config;
 mod confirm;
+mod deaths;
 mod development;
 mod doctor;
 mod doctor_probe;

@@ -1,16 +1,22 @@
-//! `vkstash quarantine`: lists the artifacts of which processes died, and the recipes of which workers of `prewarm`
-//! died or hung; or releases them.
+//! `vkstash quarantine`: lists the artifacts of which processes died, the recipes of which workers of `prewarm` died or
+//! hung, and the pipelines at which programs ended while a driver compiled them; or releases them.
 
 use std::io::{self, Write as _};
+use std::path::Path;
 
 use vkstash_model::failed::{Failed, WorkerEnd};
 use vkstash_store::format::app_name::AppName;
+use vkstash_store::format::crash_count::CrashCount;
+use vkstash_store::format::device::DeviceHeader;
 use vkstash_store::format::record::{CRASH_LIMIT, Key, Kind, WORKERS};
 use vkstash_store::format::refusal::OpenError;
-use vkstash_store::stash::inspect::list_applications;
+use vkstash_store::part::open::Part;
+use vkstash_store::stash::deaths;
+use vkstash_store::stash::inspect::{ApplicationInfo, PartInfo, list_applications};
 use vkstash_store::stash::open::Stash;
 
 use crate::cli::QuarantineArgs;
+use crate::deaths as died;
 use crate::output::Printer;
 use crate::root;
 
@@ -32,16 +38,7 @@ pub(crate) fn main(args: &QuarantineArgs) -> Result<(), QuarantineError> {
     let mut out = Printer::open()?;
     let mut any = false;
     for application in list_applications(&root)? {
-        let suspicious = |records: &std::collections::BTreeMap<String, u64>| {
-            let has = |kind: Kind| records.get(kind.name()).is_some_and(|&count| count > 0);
-            has(Kind::CrashCount) || has(Kind::Failed)
-        };
-        let headers: Vec<_> = application
-            .parts
-            .iter()
-            .filter(|part| suspicious(&part.records))
-            .filter_map(|part| part.device.clone())
-            .collect();
+        let headers = suspicious(&root, &application);
         if headers.is_empty() {
             continue;
         }
@@ -49,28 +46,16 @@ pub(crate) fn main(args: &QuarantineArgs) -> Result<(), QuarantineError> {
         let stash = Stash::open_patiently(&root, &name)?;
         for header in headers {
             let part = stash.device(&header)?;
-            let mut keys: Vec<(Key, Kind, String)> = Vec::new();
-            part.for_each(Kind::CrashCount, &mut |key, payload| {
-                let count = payload.first().copied().unwrap_or(0);
-                let died = match *key {
-                    WORKERS => "processes died while a worker of background work was in the driver",
-                    _ => "processes died",
-                };
-                if count >= CRASH_LIMIT {
-                    keys.push((*key, Kind::CrashCount, format!("{count} {died}")));
-                }
-            });
-            part.for_each(Kind::Failed, &mut |key, payload| {
-                if let Failed::Quarantined(end) = Failed::of(payload) {
-                    keys.push((*key, Kind::Failed, words(end).to_owned()));
-                }
-            });
-            for (key, kind, what) in keys {
-                any = true;
+            for Quarantined { key, kind, what, released } in quarantined(&part) {
                 let digits = hex::encode(key);
+                let is_named = |key: &String| digits.starts_with(&key.to_lowercase());
+                if !args.keys.is_empty() && !args.keys.iter().any(is_named) {
+                    continue;
+                }
+                any = true;
                 let done = if args.release { "released" } else { "quarantined" };
                 writeln!(out, "{done}: {digits} of {} ({what}), part {}", name.display, part.name())?;
-                if args.release && !part.put(kind, &key, Box::new([0])) {
+                if args.release && !part.put(kind, &key, released) {
                     return Err(QuarantineError::NotWritten { application: name.display.clone() });
                 }
             }
@@ -81,6 +66,55 @@ pub(crate) fn main(args: &QuarantineArgs) -> Result<(), QuarantineError> {
         writeln!(out, "nothing is quarantined")?;
     }
     Ok(())
+}
+
+/// The devices of which something may be quarantined: as records say, or guard files of dead processes.
+fn suspicious(root: &Path, application: &ApplicationInfo) -> Vec<DeviceHeader> {
+    let deaths = deaths::of(root, &application.folder);
+    let has = |part: &PartInfo, kind: Kind| part.records.get(kind.name()).is_some_and(|&count| count > 0);
+    let is_suspicious = |part: &&PartInfo| {
+        has(part, Kind::CrashCount)
+            || has(part, Kind::Failed)
+            || deaths.iter().any(|death| death.part == part.name)
+    };
+    let parts = application.parts.iter().filter(is_suspicious);
+    parts.filter_map(|part| part.device.clone()).collect()
+}
+
+/// What is quarantined, or was in the driver when programs ended.
+struct Quarantined {
+    key: Key,
+    kind: Kind,
+    what: String,
+    /// The record that releases it.
+    released: Box<[u8]>,
+}
+
+fn quarantined(part: &Part) -> Vec<Quarantined> {
+    let mut found = Vec::new();
+    part.for_each(Kind::CrashCount, &mut |key, payload| {
+        let CrashCount { of_artifact: count, compile } = CrashCount::of(payload);
+        let died = match *key {
+            WORKERS => "processes died while a worker of background work was in the driver",
+            _ => "processes died",
+        };
+        let mut what: Vec<String> = Vec::new();
+        what.extend((count >= CRASH_LIMIT).then(|| format!("{count} {died}")));
+        what.extend(compile.map(|compile| died::often(compile.deaths, compile.stages)));
+        if !what.is_empty() {
+            // What was counted below the limit stays, as before.
+            let of_artifact = if count >= CRASH_LIMIT { 0 } else { count };
+            let released = CrashCount { of_artifact, compile: None }.record();
+            found.push(Quarantined { key: *key, kind: Kind::CrashCount, what: what.join(", "), released });
+        }
+    });
+    part.for_each(Kind::Failed, &mut |key, payload| {
+        if let Failed::Quarantined(end) = Failed::of(payload) {
+            let what = words(end).to_owned();
+            found.push(Quarantined { key: *key, kind: Kind::Failed, what, released: Box::new([0]) });
+        }
+    });
+    found
 }
 
 fn words(end: WorkerEnd) -> &'static str {

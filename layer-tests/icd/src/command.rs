@@ -112,6 +112,11 @@ fn inflict(fault: &Fault) -> Option<vk::Result> {
             record::save();
             std::process::abort();
         }
+        Some(Death::Kill) => {
+            record::save();
+            // SAFETY: a process may send itself a signal.
+            unsafe { libc::raise(libc::SIGKILL) };
+        }
         Some(Death::Segv) => {
             record::save();
             // SAFETY: none; the purpose of this write is to kill the process.

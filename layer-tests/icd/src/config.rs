@@ -46,6 +46,8 @@ pub enum Death {
     Abort,
     /// A write through a NULL pointer.
     Segv,
+    /// SIGKILL, as a user sends it.
+    Kill,
     /// exit(3), with exit handlers.
     Exit,
 }

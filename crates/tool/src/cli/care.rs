@@ -169,9 +169,12 @@ pub(crate) struct ManArgs {
 
 #[derive(Args)]
 pub(crate) struct QuarantineArgs {
-    /// Give all of them another chance
+    /// Give all of them another chance, or only those that the keys name
     #[arg(long)]
     pub(crate) release: bool,
+    /// Only what has this key, named by its first digits
+    #[arg(value_name = "KEY")]
+    pub(crate) keys: Vec<String>,
     /// Look into this folder instead of the user's stash
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,

@@ -8,7 +8,7 @@ use vkstash_store::settings::{self, CacheKinds, Settings};
 use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 
 use super::finding::Finding;
-use super::{bases, workers};
+use super::{bases, died, workers};
 use crate::config::problems::problems;
 use crate::drivers;
 use crate::in_force;
@@ -36,6 +36,7 @@ pub(super) fn examine(dir: Option<&Path>, findings: &mut Vec<Finding>) {
     if root.exists() {
         examine_content(&root, &applications, findings);
         findings.extend(of_old_names(&applications));
+        died::examine(&root, &applications, findings);
         workers::examine(&applications, findings);
         examine_updates(&root, &applications, findings);
     } else {

@@ -1,0 +1,52 @@
+//! Pipelines at which programs ended while a driver compiled them, in words.
+
+use vkstash_store::stash::deaths::Death;
+
+/// So many digits of a key are told.
+const DIGITS: usize = 8;
+
+/// The kinds of pipelines, by VkShaderStageFlags. A link of libraries has no stages of its own.
+const KINDS: [(u32, &str); 3] = [(0x20, "compute"), (0x3F00, "ray tracing"), (0, "link of libraries")];
+
+/// Whether the driver or a signal from outside has ended the program cannot be known.
+pub(crate) fn words(death: &Death) -> String {
+    format!("ended while compiling {} ({})", digits(death), kind(death.stages))
+}
+
+/// The first digits of the pipeline's key.
+pub(crate) fn digits(death: &Death) -> String {
+    let mut digits = hex::encode(death.key);
+    digits.truncate(DIGITS);
+    digits
+}
+
+/// How often: `ended twice while compiling, compute`.
+pub(crate) fn often(deaths: u8, stages: u32) -> String {
+    let times = match deaths {
+        1 => "once".to_owned(),
+        2 => "twice".to_owned(),
+        many => format!("{many} times"),
+    };
+    format!("ended {times} while compiling, {}", kind(stages))
+}
+
+fn kind(stages: u32) -> &'static str {
+    let of = |&&(of, _): &&(u32, &str)| stages & of != 0 || stages == of;
+    KINDS.iter().find(of).map_or("graphics", |(_, kind)| kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kind_of_pipeline_follows_from_its_stages() {
+        let kinds = [(0x20, "compute"), (0x100, "ray tracing"), (0, "link of libraries"), (0x11, "graphics")];
+        for (stages, kind) in kinds {
+            let part = String::new();
+            let death = Death { key: [0x45; 32], stages, deaths: 2, unix_ms: 1, part };
+            assert_eq!(words(&death), format!("ended while compiling 45454545 ({kind})"));
+            assert_eq!(often(2, stages), format!("ended twice while compiling, {kind}"));
+        }
+    }
+}
