@@ -10,8 +10,8 @@ use vkstash_store::stash::browse::Browser;
 use vkstash_store::stash::deaths::{self, Death};
 use vkstash_store::stash::inspect::{list_applications, recorded_uses};
 
-/// The constant of the first pipeline.
-const FIRST: u32 = 0x5EED_0000;
+/// The constant of the first pipeline: as a number of 32 bits with a point, too, each has its own bits.
+const FIRST: u32 = 0x005E_ED00;
 const PIPELINES: u32 = 5;
 
 /// The word of the n-th pipeline's module, from 0.
