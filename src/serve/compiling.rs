@@ -10,8 +10,8 @@ use crate::state::compiling::Compiling;
 /// How long a call waits until the recipe is on the disk at which a process has ended.
 const RECORDED_IN: Duration = Duration::from_millis(100);
 
-/// Marks the pipeline of a request, which the driver is about to compile. What a process has ended at is recorded first.
-/// None: the program forbids compiling, or nothing is kept.
+/// Marks the pipeline of a request, which the driver is about to compile. What a process has ended at is recorded
+/// first. None: the program forbids compiling, or nothing is kept.
 ///
 /// # Safety
 /// The request's create info is valid.

@@ -1,5 +1,5 @@
-//! A pipeline that the driver compiles for the program, which is marked in the guard file meanwhile: so it is known what
-//! a process ended at that died of it.
+//! A pipeline that the driver compiles for the program, which is marked in the guard file meanwhile: so it is known
+//! what a process ended at that died of it.
 
 use ash::vk;
 

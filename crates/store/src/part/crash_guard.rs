@@ -1,7 +1,7 @@
 //! The guard file. A process that has a driver compile, or gives unverified artifacts to one, has one until it ends in
 //! an orderly way. A pipeline is marked in it while the driver compiles it. An unverified artifact is marked while the
-//! driver looks at it only after a process died that gave artifacts to a driver, so that the next process knows what was
-//! in flight if this one dies too. docs/format.md describes the bytes.
+//! driver looks at it only after a process died that gave artifacts to a driver, so that the next process knows what
+//! was in flight if this one dies too. docs/format.md describes the bytes.
 
 use std::io;
 use std::sync::Arc;
