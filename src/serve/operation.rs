@@ -209,9 +209,7 @@ fn finish(device: &Device, deferred_call: DeferredCall, result: vk::Result) {
     let is_kept = !payload.is_empty() && (count == 1 || payload.len() * count <= COPIES_LIMIT);
     for (index, mut element) in elements.into_iter().enumerate() {
         let result = if has_failed(index, &element) { result } else { vk::Result::SUCCESS };
-        if let Some(compiling) = element.compiling.take() {
-            compiling.end(device.stored(), element.made);
-        }
+        element.compiling.take().into_iter().for_each(|mark| mark.end(device.stored(), element.made));
         let Some((key, shaders)) = &element.key else {
             settle::complete_undescribed(device, result);
             continue;
