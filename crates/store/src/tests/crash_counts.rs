@@ -38,7 +38,7 @@ fn crash_with(folder: &Path, artifact: &Key) -> PathBuf {
     let process = DyingProcess::new(&opened);
     // The process leaves neither of the two entries in an orderly way.
     for _ in 0..2 {
-        std::mem::forget(process.guard.enter(Work::Artifact(artifact)).unwrap().unwrap());
+        assert!(process.guard.enter(Work::Artifact(artifact)).unwrap().is_some());
     }
     drop(process);
     files(folder, "vkg").into_iter().find(|file| !before.contains(file)).unwrap()
@@ -249,7 +249,7 @@ fn parts_and_guard_files_are_read_once_a_descriptor_is_free() {
 /// Leaves the guard file of a process that died while a worker was in the driver, after so many calls of workers.
 fn die_in_a_worker(folder: &Path, calls: u32) {
     let opened = Arc::new(Folder::root(folder, false).unwrap());
-    std::mem::forget(DyingProcess::new(&opened).guard.enter(Work::Worker(calls)).unwrap().unwrap());
+    assert!(DyingProcess::new(&opened).guard.enter(Work::Worker(calls)).unwrap().is_some());
 }
 
 const CALL: Duration = Duration::from_micros(200);

@@ -160,7 +160,7 @@ fn prepare(root: &Path) -> Vec<Record> {
     let folder = device.folder().unwrap();
     let guard = CrashGuard::create(&folder, 0, LONG, true).unwrap();
     // The writer died during the use of this artifact.
-    std::mem::forget(guard.enter(Work::Artifact(&key(3))).unwrap());
+    assert!(guard.enter(Work::Artifact(&key(3))).unwrap().is_some());
     drop(stash);
     fs::write(orphan.with_file_name(HALF_MADE), "half").unwrap();
     safe
