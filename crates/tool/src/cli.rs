@@ -49,8 +49,8 @@ pub(crate) enum Command {
     Uninstall(UninstallArgs),
     /// Tell what the stash did for each application
     ///
-    /// One line for each of the applications that were used last: how many of its pipelines were ready when its last
-    /// run asked for them, and how much time that saved at most. With a NAME, a few lines for each device.
+    /// One line for each of the applications that were used last: how often its last session stuttered because of
+    /// compiling, and how many of its pipelines were ready. With a NAME, a row for each session.
     Stats(StatsArgs),
     /// List the applications in the stash, the one that was used last first
     List(ListArgs),

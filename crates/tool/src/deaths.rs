@@ -3,7 +3,7 @@
 use vkstash_store::stash::deaths::Death;
 
 /// So many digits of a key are told.
-const DIGITS: usize = 8;
+pub(crate) const DIGITS: usize = 8;
 
 /// The kinds of pipelines, by VkShaderStageFlags. A link of libraries has no stages of its own.
 const KINDS: [(u32, &str); 3] = [(0x20, "compute"), (0x3F00, "ray tracing"), (0, "link of libraries")];

@@ -29,7 +29,7 @@ use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 use crate::doctor_probe::{self, ask};
 use crate::names;
 use crate::term::time;
-use crate::units::counted;
+use crate::units::{counted, quoted};
 
 pub(crate) use not_ready::NotReady;
 use noted::{Noted, Record, Writing};
@@ -177,15 +177,6 @@ impl Lack {
 /// A span that is no more than a guess.
 fn whole_seconds(seconds: f64) -> String {
     time::span((seconds.max(1.0).ceil() * 1e9) as u64)
-}
-
-/// A name as a shell takes it.
-fn quoted(name: &str) -> String {
-    if name.contains(|c: char| !c.is_ascii_alphanumeric() && !"._-+".contains(c)) {
-        format!("'{}'", name.replace('\'', "'\\''"))
-    } else {
-        name.to_owned()
-    }
 }
 
 /// What came of an application in `vkstash prewarm`.

@@ -30,6 +30,15 @@ pub(crate) fn counted(count: u64, thing: &str) -> String {
     text
 }
 
+/// A name as a shell takes it.
+pub(crate) fn quoted(name: &str) -> String {
+    if name.contains(|c: char| !c.is_ascii_alphanumeric() && !"._-+".contains(c)) {
+        format!("'{}'", name.replace('\'', "'\\''"))
+    } else {
+        name.to_owned()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

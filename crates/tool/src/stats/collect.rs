@@ -9,17 +9,18 @@ use vkstash_store::reports::model::{DeviceReport, RunReport};
 use vkstash_store::reports::totals::{self, Separate, Totals};
 use vkstash_store::settings;
 use vkstash_store::settings::Settings;
-use vkstash_store::stash::inspect;
 use vkstash_store::stash::inspect::{ApplicationInfo, PartInfo};
+use vkstash_store::stash::{self, deaths::Death, inspect};
 
 use super::attention::InForce;
 use super::model::{
-    Application, Benefit, BoundTo, Bypass, Device, Keep, KeepAll, LastRun, Part, RefusedFile, SCHEMA,
+    Application, Benefit, BoundTo, Bypass, Device, Died, Keep, KeepAll, LastRun, Part, RefusedFile, SCHEMA,
     Selection, Sessions, Stash, Store, Unreadable, Work,
 };
 use super::{attention, remark, updated};
 use crate::choice::{ChoiceError, choose, program_of};
 use crate::config::problems::problems;
+use crate::deaths;
 use crate::driver_caches::limits;
 use crate::drivers::{self, Lack, Updates};
 use crate::played::{History, Session};
@@ -59,9 +60,9 @@ fn shown(root: &Path, found: Vec<ApplicationInfo>, selection: Selection, updates
         }
         let own = read.of(&info.folder);
         let lacks = updated::of(info, &updates);
-        let history = History::of(root, &info.folder);
+        let past = Past { history: History::of(root, &info.folder), deaths: died(root, &info.folder, 0) };
         let runs = selected(root, info, selection);
-        let mut shown = application(info, &runs, in_force(&of_all, &own), lacks, history);
+        let mut shown = application(info, &runs, in_force(&of_all, &own), lacks, past);
         match selection {
             Selection::All => {}
             Selection::Last => shown.history.keep_since(shown.session.last_use_unix_ms),
@@ -126,8 +127,32 @@ pub(crate) fn of_run(root: &Path, folder: Option<&str>, reports: &[RunReport]) -
     };
     let read = settings::read(root);
     let in_force = in_force(&read.all(), &read.of(&info.folder));
-    let history = History::of_reports(separate);
-    application(&info, &Runs { totals, not_told_apart: 0 }, in_force, Vec::new(), history)
+    // What ended earlier sessions was told then.
+    let since = reports.iter().map(|report| report.started_unix_ms).min().unwrap_or_default();
+    let deaths = folder.map(|folder| died(root, folder, since)).unwrap_or_default();
+    let past = Past { history: History::of_reports(separate), deaths };
+    application(&info, &Runs { totals, not_told_apart: 0 }, in_force, Vec::new(), past)
+}
+
+/// What is known of an application's earlier sessions beside the sums.
+#[derive(Default)]
+struct Past {
+    history: History,
+    deaths: Vec<Died>,
+}
+
+/// The pipelines at which processes ended then or later. The time of a death is in whole seconds.
+fn died(root: &Path, folder: &str, since_unix_ms: u64) -> Vec<Died> {
+    let of = |death: Death| Died {
+        words: deaths::words(&death),
+        key: hex::encode(death.key),
+        stages: death.stages,
+        deaths: death.deaths,
+        unix_ms: death.unix_ms,
+        part: death.part,
+    };
+    let all = stash::deaths::of(root, folder).into_iter();
+    all.filter(|death| death.unix_ms.saturating_add(999) >= since_unix_ms).map(of).collect()
 }
 
 /// The reports of several processes as one.
@@ -224,7 +249,7 @@ fn application(
     Runs { totals: runs, not_told_apart }: &Runs,
     in_force: InForce,
     lacks: Vec<Lack>,
-    history: History,
+    Past { history, deaths }: Past,
 ) -> Application {
     let mut tally = Tally::default();
     runs.devices.iter().for_each(|device| tally.add(device));
@@ -254,6 +279,7 @@ fn application(
             None => Session::of([&RunReport { devices: runs.devices.clone(), ..RunReport::default() }]),
         },
         history,
+        deaths,
         devices: devices(runs),
         parts: info.parts.iter().map(part).collect(),
         store: store(runs),
@@ -390,7 +416,7 @@ fn store(runs: &Totals) -> Store {
 pub(super) fn of_all(info: &ApplicationInfo) -> Application {
     let lacks = updated::of(info, &Updates::default());
     let runs = selected(Path::new("/"), info, Selection::All);
-    application(info, &runs, InForce::default(), lacks, History::default())
+    application(info, &runs, InForce::default(), lacks, Past::default())
 }
 
 #[cfg(test)]

@@ -122,6 +122,8 @@ pub(crate) struct Application {
     pub(crate) last_run: Option<LastRun>,
     /// The sessions that are known, the latest first.
     pub(crate) history: History,
+    /// Pipelines at which processes ended and that were not compiled since then, the latest first.
+    pub(crate) deaths: Vec<Died>,
     pub(crate) devices: Vec<Device>,
     /// The portable part first.
     pub(crate) parts: Vec<Part>,
@@ -137,6 +139,24 @@ pub(crate) struct Application {
     pub(crate) remark: Option<String>,
     /// What wants attention, in words, the most important first.
     pub(crate) attention: Vec<String>,
+}
+
+/// A pipeline that a driver compiled when processes ended.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Died {
+    pub(crate) key: String,
+    /// VkShaderStageFlags.
+    pub(crate) stages: u32,
+    /// How many processes.
+    pub(crate) deaths: u8,
+    /// When the last one ended.
+    pub(crate) unix_ms: u64,
+    /// The device part.
+    pub(crate) part: String,
+    /// For people.
+    #[serde(skip)]
+    pub(crate) words: String,
 }
 
 /// The caches of an application's sessions, those in working directories excepted.
