@@ -5,6 +5,7 @@ use vkstash_store::format::app_name::AppName;
 use vkstash_store::format::device::DeviceHeader;
 use vkstash_store::format::record::{Key, Kind};
 use vkstash_store::reports::model::{BypassReport, DeviceReport, RunReport, StoreReport};
+use vkstash_store::reports::waiting::Waiting;
 use vkstash_store::stash::open::Stash;
 
 use super::*;
@@ -138,8 +139,12 @@ pub(super) fn run_on(
         assert!(stash.portable().put(Kind::Recipe, &key(number), vec![number; 100].into()));
         assert!(part.put(Kind::Artifact, &key(number), vec![number; 4000].into()));
     }
+    let misses = [Count::Compiled, Count::CompiledUnrecorded, Count::CompileRequired];
+    // A program that compiled has waited.
+    let waited = if counters.iter().any(|(what, _)| misses.contains(what)) { 50_000_000 } else { 0 };
     let counters = counters.iter().map(|&(what, value)| (what.name().to_owned(), value)).collect();
     let device = DeviceReport {
+        waiting: Waiting { calls_ns: waited, ..Waiting::default() },
         name: device_name.to_owned(),
         vendor_id: header.vendor_id,
         device_id: header.device_id,
@@ -193,7 +198,7 @@ fn merged_reports_count_like_the_others() {
     assert_eq!(application["hit_percent"], 99.3);
     assert_eq!(application["store"]["written_records"], 4);
     assert_eq!(application["benefit"], "some");
-    let line = "My_Game: nothing to gain: 0 s in all; 2 of 2 pipelines were ready; last run ";
+    let line = "My_Game: no call of 20 ms or more, the longest 0 s; 2 of 2 pipelines were ready; last run ";
     assert!(shown(&sandbox, &root, &[]).starts_with(line), "{}", shown(&sandbox, &root, &[]));
     let named = shown(&sandbox, &root, &["My_Game", "-v"]);
     for line in [

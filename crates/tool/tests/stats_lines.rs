@@ -242,10 +242,10 @@ fn a_name_shows_the_sessions_of_one_application() {
 game: Test GPU, MESA_RADV 25.0.8; 0 B; last run 56 years ago
   no call of 20 ms or more, the longest 0 s; 3 of 4 pipelines were ready
   session           driver            calls >= 20 ms  longest  waiting   ready
-  1970-01-01 00:00                                 0      0 s      0 s  3 of 4
-  1970-01-01 00:00  MESA_RADV 25.0.8               0      0 s      0 s  0 of 4  first after the update
-  1970-01-01 00:00                                 0      0 s      0 s  3 of 4
-  1970-01-01 00:00  MESA_RADV 25.0.7               0      0 s      0 s  0 of 4  first session
+  1970-01-01 00:00                                 0      0 s    50 ms  3 of 4
+  1970-01-01 00:00  MESA_RADV 25.0.8               0      0 s    50 ms  0 of 4  first after the update
+  1970-01-01 00:00                                 0      0 s    50 ms  3 of 4
+  1970-01-01 00:00  MESA_RADV 25.0.7               0      0 s    50 ms  0 of 4  first session
   saved so far: up to 10 s of waiting in 4 runs
 ";
     let years = lines.split("last run ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();

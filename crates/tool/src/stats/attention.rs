@@ -105,7 +105,7 @@ fn not_ready(application: &Application, work: &Work, in_force: InForce) -> Vec<S
     if !application.lacks.is_empty() {
         return application.lacks.iter().map(|lack| lack.line(&application.name)).collect();
     }
-    if work.ready >= work.pipelines {
+    if work.ready >= work.pipelines || application.session.is_small() {
         return Vec::new();
     }
     let missed = work.pipelines - work.ready;
@@ -115,8 +115,7 @@ fn not_ready(application: &Application, work: &Work, in_force: InForce) -> Vec<S
     }
     if of_last().any(|row| row.is_first) {
         let nothing = "the first session: nothing could be ready yet".to_owned();
-        let is_worth_it = work.ready == 0 && !application.session.is_small();
-        return if is_worth_it { vec![nothing] } else { Vec::new() };
+        return if work.ready == 0 { vec![nothing] } else { Vec::new() };
     }
     if let Some(remark) = &application.remark {
         return vec![remark.clone()];

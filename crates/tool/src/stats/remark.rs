@@ -3,7 +3,7 @@
 use vkstash_model::counters::Count;
 use vkstash_store::settings::BackgroundMode;
 
-use super::model::{Application, Benefit, Store};
+use super::model::{Application, Benefit, Store, Work};
 use super::unready;
 use crate::tally::Tally;
 
@@ -25,13 +25,15 @@ pub(super) fn judge(
     if is_early || tally.requests() == 0 || tally.get(Count::Offered) > 0 {
         return (Benefit::Unknown, None);
     }
-    let remark =
-        format!("no benefit here: nothing was served in {runs} runs; {}", reason(tally, store, mode));
+    // Of all runs the first one would count, for which nothing was planned.
+    let last = application.last_run.as_ref().map_or(&application.work, |run| &run.work);
+    let reason = reason(tally, store, mode, last);
+    let remark = format!("no benefit here: nothing was served in {runs} runs; {reason}");
     (Benefit::None, Some(remark))
 }
 
 /// What was counted of the runs, in words. Nothing is guessed: each reason has counters of its own.
-fn reason(tally: &Tally, store: &Store, mode: BackgroundMode) -> String {
+fn reason(tally: &Tally, store: &Store, mode: BackgroundMode, last: &Work) -> String {
     // A program that forbids compiling asks again without that, for the same pipeline.
     let answered = tally.requests().saturating_sub(tally.get(Count::CompileRequired));
     let most = |count: u64| count.saturating_mul(2) > answered;
@@ -45,9 +47,9 @@ fn reason(tally: &Tally, store: &Store, mode: BackgroundMode) -> String {
     } else if mostly(Count::SwitchedOff) {
         "compilations were disabled (`vkstash cache`)"
     } else if mostly(Count::DriverHad) {
-        return format!("the driver's own cache has nearly everything already{}", unready(tally));
+        return format!("the driver's own cache has nearly everything already{}", unready(last));
     } else if mostly(Count::NothingKept) {
-        return nothing_kept(tally, mode);
+        return nothing_kept(tally, mode, last);
     } else if mostly(Count::NotTaken) {
         "the driver did not take what was recorded"
     } else if mostly(Count::Quarantined) {
@@ -69,13 +71,13 @@ fn reason(tally: &Tally, store: &Store, mode: BackgroundMode) -> String {
 }
 
 /// Why no pipeline was ready, as text that follows another reason.
-fn unready(tally: &Tally) -> String {
-    unready::of(|what| tally.get(what))
+fn unready(work: &Work) -> String {
+    unready::of(|what| work.get(what))
         .map_or(String::new(), |(_, reasons)| format!(" (not ready: {reasons})"))
 }
 
 /// Why nothing was served on a driver whose caches keep nothing: there background work alone can help.
-fn nothing_kept(tally: &Tally, mode: BackgroundMode) -> String {
+fn nothing_kept(tally: &Tally, mode: BackgroundMode, last: &Work) -> String {
     let plain = if !mode.allows_work() {
         "this driver's caches keep nothing that could be served"
     } else if tally.get(Count::ModulesSwitchedOff) > 0 {
@@ -87,7 +89,7 @@ fn nothing_kept(tally: &Tally, mode: BackgroundMode) -> String {
     } else {
         let had_nothing =
             "this driver's caches keep nothing, and background work had nothing ready when the program asked";
-        return had_nothing.to_owned() + &unready(tally);
+        return had_nothing.to_owned() + &unready(last);
     };
     plain.to_owned()
 }
@@ -108,7 +110,9 @@ mod tests {
         let counters = counters.iter().map(|&(what, value)| (what.name().to_owned(), value)).collect();
         let mut tally = Tally::default();
         tally.add(&DeviceReport { counters, ..DeviceReport::default() });
-        judge(&Application { runs, ..of_all(&example(Totals::default())) }, &tally, mode)
+        let mut application = Application { runs, ..of_all(&example(Totals::default())) };
+        application.work.counters = tally.counters();
+        judge(&application, &tally, mode)
     }
 
     #[test]
