@@ -52,11 +52,12 @@ fn plays(on_another_thread: &Value) -> Value {
     json!(true)
 }
 
-/// One pipeline, and no frames.
-fn computes(_: &Value) -> Value {
+/// Pipelines, and no frames: one, if the input does not say how many.
+fn computes(count: &Value) -> Value {
     let instance = Instance::new(&InstanceOptions::default()).unwrap();
     let device = Device::new(&instance, &DeviceOptions::default()).unwrap();
-    assert!(Work { count: 1, ..Work::default() }.run(&device).all_made());
+    let count = count.as_u64().unwrap_or(1) as u32;
+    assert!(Work { count, ..Work::default() }.run(&device).all_made());
     json!(true)
 }
 
@@ -243,5 +244,39 @@ fn a_session_that_goes_on_is_told_from_one_that_was_killed() {
         let said = text(&ended.stderr).lines().last().unwrap();
         assert!(said.ends_with("; it did not end in order, so its last seconds may be missing"), "{said}");
         assert_eq!(state(), Some((false, false)));
+    });
+}
+
+#[test]
+fn the_pipeline_that_a_program_died_of_stands_before_the_verdict() {
+    scenario(&[("computes", computes)], |scenario| {
+        let faults = json!([{ "command": "vkCreateComputePipelines", "call": 2, "die": "kill" }]);
+        let Some(dies) = scenario.on(Driver::Test(json!({ "faults": faults }))) else { return };
+        let computes = |env: &Env| -> Output {
+            let mut command = tool(&env.clone().without_layer(), &["run", "--"]);
+            command.arg(std::env::current_exe().unwrap());
+            scenario.as_step(&mut command, "computes", &json!(3)).output().unwrap()
+        };
+        let died = computes(&dies);
+        assert!(!died.status.success(), "{died:?}");
+        let json: Value = serde_json::from_str(&stats(&dies, &["--json"])).unwrap();
+        let application = &json["applications"][0];
+        let (name, death) = (application["name"].as_str().unwrap(), &application["deaths"][0]);
+        assert_eq!((&death["stages"], &death["deaths"]), (&json!(32), &json!(1)), "{application:#}");
+        let key = &death["key"].as_str().unwrap()[..8];
+        let line = format!(
+            "died while compiling {key} (compute): `vkstash show {name} {key}`, `vkstash export {key}.foz {name} {key}`"
+        );
+        let said = text(&died.stderr);
+        assert!(said.contains(&format!("vkstash: {name}: {line}\n")), "{line}: {said}");
+        assert!(!said.contains("created no pipeline\n"), "{said}");
+        let listed = stats(&dies, &[name]);
+        assert!(listed.contains(&format!("\n  {line}\n")), "{line}: {listed}");
+
+        // The next session goes well, and nothing is said any more.
+        let env = scenario.on(Driver::Test(json!({}))).unwrap().stash(dies.stash_folder());
+        let well = computes(&env);
+        assert!(well.status.success() && !text(&well.stderr).contains("while compiling"), "{well:?}");
+        assert!(!stats(&env, &["-v"]).contains("while compiling"), "{}", stats(&env, &["-v"]));
     });
 }

@@ -10,7 +10,7 @@ const KINDS: [(u32, &str); 3] = [(0x20, "compute"), (0x3F00, "ray tracing"), (0,
 
 /// Whether the driver or a signal from outside has ended the program cannot be known.
 pub(crate) fn words(death: &Death) -> String {
-    format!("ended while compiling {} ({})", digits(death), kind(death.stages))
+    format!("died while compiling {} ({})", digits(death), kind(death.stages))
 }
 
 /// The first digits of the pipeline's key.
@@ -20,14 +20,14 @@ pub(crate) fn digits(death: &Death) -> String {
     digits
 }
 
-/// How often: `ended twice while compiling, compute`.
+/// How often: `died twice while compiling, compute`.
 pub(crate) fn often(deaths: u8, stages: u32) -> String {
     let times = match deaths {
         1 => "once".to_owned(),
         2 => "twice".to_owned(),
         many => format!("{many} times"),
     };
-    format!("ended {times} while compiling, {}", kind(stages))
+    format!("died {times} while compiling, {}", kind(stages))
 }
 
 fn kind(stages: u32) -> &'static str {
@@ -45,8 +45,8 @@ mod tests {
         for (stages, kind) in kinds {
             let part = String::new();
             let death = Death { key: [0x45; 32], stages, deaths: 2, unix_ms: 1, part };
-            assert_eq!(words(&death), format!("ended while compiling 45454545 ({kind})"));
-            assert_eq!(often(2, stages), format!("ended twice while compiling, {kind}"));
+            assert_eq!(words(&death), format!("died while compiling 45454545 ({kind})"));
+            assert_eq!(often(2, stages), format!("died twice while compiling, {kind}"));
         }
     }
 }
