@@ -2,8 +2,10 @@
 
 use vkstash_store::stash::deaths::Death;
 
+use crate::units::quoted;
+
 /// So many digits of a key are told.
-pub(crate) const DIGITS: usize = 8;
+const DIGITS: usize = 8;
 
 /// The kinds of pipelines, by VkShaderStageFlags. A link of libraries has no stages of its own.
 const KINDS: [(u32, &str); 3] = [(0x20, "compute"), (0x3F00, "ray tracing"), (0, "link of libraries")];
@@ -11,6 +13,12 @@ const KINDS: [(u32, &str); 3] = [(0x20, "compute"), (0x3F00, "ray tracing"), (0,
 /// Whether the driver or a signal from outside has ended the program cannot be known.
 pub(crate) fn words(death: &Death) -> String {
     format!("died while compiling {} ({})", digits(death), kind(death.stages))
+}
+
+/// The same, with what shows it, and what a report to the driver's developers needs.
+pub(crate) fn line(death: &Death, application: &str) -> String {
+    let (name, key) = (quoted(application), digits(death));
+    format!("{}: `vkstash show {name} {key}`, `vkstash export {key}.foz {name} {key}`", words(death))
 }
 
 /// The first digits of the pipeline's key.

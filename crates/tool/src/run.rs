@@ -18,6 +18,7 @@ use vkstash_model::variables::{DISABLE, EXCLUDED_PROGRAMS};
 use vkstash_store::reports::runs;
 use vkstash_store::settings::excluded::{USUAL, is_excluded};
 use vkstash_store::settings::{self, CacheKinds};
+use vkstash_store::stash::deaths;
 
 use crate::cli::{DriverLimits, RunArgs, TranslatorCaches};
 use crate::driver_caches;
@@ -30,6 +31,7 @@ use crate::output::eprint_line;
 use crate::root;
 use crate::signals::{self, BlockedSignals};
 use crate::start;
+use crate::term::time;
 use crate::translator_caches;
 use crate::units::plain;
 
@@ -133,6 +135,7 @@ fn run(args: RunArgs) -> Result<ExitStatus, RunError> {
         line.iter().for_each(|line| eprint_line(line));
     }
 
+    let began = time::now();
     let status = supervise(&mut command).map_err(|failure| match failure {
         Failure::Start(error) => RunError::Start { command: program.into(), error },
         Failure::Wait(error) => RunError::Wait(error),
@@ -146,8 +149,12 @@ fn run(args: RunArgs) -> Result<ExitStatus, RunError> {
                 eprint_line(&format_args!("the translator's cache is in {}", plain(&path.to_string_lossy())));
             }
             let root = root::root(args.dir.as_deref());
-            let recorded = runs::recorded(root.as_deref(), &folder.report_folder());
-            let lines = summary::lines(root.as_deref(), recorded, folder.had_instance());
+            let ended = summary::Ended {
+                recorded: runs::recorded(root.as_deref(), &folder.report_folder()),
+                deaths: root.as_ref().map(|root| deaths::uncounted_since(root, began)).unwrap_or_default(),
+                had_instance: folder.had_instance(),
+            };
+            let lines = summary::lines(root.as_deref(), ended);
             lines.iter().for_each(|line| eprint_line(line));
         }
         if let Some(outer) = outer_report() {

@@ -53,6 +53,30 @@ pub fn of(root: &Path, application: &str) -> Vec<Death> {
     all
 }
 
+/// Those that no process has counted yet, with the folders of their applications: of processes that died then or later,
+/// also before they reported anything.
+pub fn uncounted_since(root: &Path, unix_ms: u64) -> Vec<(String, Death)> {
+    let Ok(root) = Folder::root(root, false) else { return Vec::new() };
+    let mut all = Vec::new();
+    for application in root.names("").unwrap_or_default() {
+        let Ok(folder) = root.sub(&application, false) else { continue };
+        let folder = Arc::new(folder);
+        for name in folder.names("").unwrap_or_default() {
+            let Some(part) = name.strip_prefix("device-") else { continue };
+            let marks =
+                folder.sub(&name, false).map(|part| crash_guard::uncounted(&part)).unwrap_or_default();
+            // The time of a file's change is told in whole seconds.
+            for marks in marks.iter().filter(|marks| marks.unix_ms.saturating_add(999) >= unix_ms) {
+                all.extend(marks.compiles.iter().map(|&(key, stages)| {
+                    let (part, unix_ms) = (part.to_owned(), marks.unix_ms);
+                    (application.clone(), Death { key, stages, deaths: 1, unix_ms, part })
+                }));
+            }
+        }
+    }
+    all
+}
+
 fn of_part(root: &Path, application: &str, name: &str, folder: &Folder) -> BTreeMap<Key, CompileDeaths> {
     // First: what is counted in the meantime counts once more, or else not at all.
     let uncounted = crash_guard::uncounted(folder);

@@ -4,8 +4,11 @@ use std::collections::BTreeMap;
 use std::env;
 use std::path::Path;
 
+use vkstash_store::format::app_name::AppName;
 use vkstash_store::reports::model::RunReport;
+use vkstash_store::stash::deaths::Death;
 
+use crate::deaths;
 use crate::played::Session;
 use crate::stats;
 use crate::term::time;
@@ -48,13 +51,20 @@ impl Share {
     }
 }
 
-/// The lines about these reports, by applications, that of the one that matters most last. `had_instance`: a process
-/// had an instance with the layer.
-pub(crate) fn lines(
-    root: Option<&Path>,
-    recorded: Vec<(Option<String>, RunReport)>,
-    had_instance: bool,
-) -> Vec<String> {
+/// What is known of a run that has ended.
+#[derive(Default)]
+pub(crate) struct Ended {
+    /// Reports, with the folders of the applications that have recorded them.
+    pub(crate) recorded: Vec<(Option<String>, RunReport)>,
+    /// Deaths in compiles that no process has counted yet, with the folders of the applications.
+    pub(crate) deaths: Vec<(String, Death)>,
+    /// A process had an instance with the layer.
+    pub(crate) had_instance: bool,
+}
+
+/// The lines about it, by applications, that of the one that matters most last.
+pub(crate) fn lines(root: Option<&Path>, ended: Ended) -> Vec<String> {
+    let Ended { recorded, deaths, had_instance } = ended;
     let mut shares: BTreeMap<(Option<String>, String), Share> = BTreeMap::new();
     let has_reports = !recorded.is_empty();
     for (folder, report) in recorded.into_iter().filter(|(_, report)| !report.devices.is_empty()) {
@@ -72,10 +82,13 @@ pub(crate) fn lines(
     if shares.last().is_some_and(|last| last.session().has_anything()) {
         shares.retain(|share| share.session().has_anything());
     }
-    if shares.is_empty() {
+    // A program that died before its first report.
+    let has_share = |folder: &String| shares.iter().any(|share| share.folder.as_ref() == Some(folder));
+    let of_others = deaths.iter().filter(|(folder, _)| !has_share(folder));
+    let mut lines: Vec<String> = of_others.map(|(folder, death)| died(folder, death)).collect();
+    if shares.is_empty() && lines.is_empty() {
         return Vec::from([nothing_reported(had_instance || has_reports)]);
     }
-    let mut lines = Vec::new();
     let left_out = shares.len().saturating_sub(MOST);
     if left_out > 0 {
         lines.push(format!("and {}: `vkstash stats --all`", counted(left_out as u64, "other program")));
@@ -84,6 +97,11 @@ pub(crate) fn lines(
     let root = root.unwrap_or(Path::new(""));
     shares.iter().skip(left_out).for_each(|share| lines.extend(share.lines(root, now_ms)));
     lines
+}
+
+fn died(folder: &str, death: &Death) -> String {
+    let name = AppName::of_folder(folder).map_or(folder.to_owned(), |name| name.display);
+    format!("{}: {}", plain(&name), deaths::line(death, &name))
 }
 
 /// Why there is nothing to tell of.
@@ -123,7 +141,8 @@ mod tests {
     }
 
     fn lines(reports: &[RunReport]) -> Vec<String> {
-        super::lines(None, reports.iter().map(|report| (None, report.clone())).collect(), false)
+        let recorded = reports.iter().map(|report| (None, report.clone())).collect();
+        super::lines(None, Ended { recorded, ..Ended::default() })
     }
 
     #[test]
@@ -181,10 +200,19 @@ mod tests {
     #[test]
     fn a_run_without_reports_is_explained() {
         let of = |reports: &[RunReport], had_instance: bool| {
-            super::lines(None, reports.iter().map(|report| (None, report.clone())).collect(), had_instance)
+            let recorded = reports.iter().map(|report| (None, report.clone())).collect();
+            super::lines(None, Ended { recorded, had_instance, ..Ended::default() })
         };
         assert!(of(&[], false)[0].starts_with("the layer was not loaded"));
         assert!(of(&[], true)[0].starts_with("the layer was loaded, and no program has created a device"));
         assert_eq!(of(&[], true), of(&[RunReport::default()], false));
+    }
+    #[test]
+    fn a_death_before_the_first_report_is_told_all_the_same() {
+        let death = Death { key: [0x45; 32], stages: 0x20, deaths: 1, unix_ms: 1, part: String::new() };
+        let deaths = Vec::from([("game-00000000-00000000".to_owned(), death)]);
+        let said = super::lines(None, Ended { deaths, had_instance: true, ..Ended::default() });
+        let expected = "game: died while compiling 45454545 (compute): `vkstash show game 45454545`, ";
+        assert!(said.len() == 1 && said[0].starts_with(expected), "{said:?}");
     }
 }

@@ -3,10 +3,9 @@
 use vkstash_model::counters::Count;
 use vkstash_store::settings::{BackgroundMode, CacheKinds};
 
-use super::model::{Application, Died, Store, Work};
+use super::model::{Application, Store, Work};
 use super::unready;
-use crate::deaths::DIGITS;
-use crate::units::{counted, quoted};
+use crate::units::counted;
 use crate::{in_force, names};
 
 /// What the settings say that an application may do.
@@ -20,7 +19,7 @@ pub(super) struct InForce {
 pub(super) fn of(application: &Application, in_force: InForce) -> Vec<String> {
     let last = application.last_run.as_ref().map(|run| (&run.work, &run.store));
     let (work, store) = last.unwrap_or((&application.work, &application.store));
-    let mut lines: Vec<_> = application.deaths.iter().map(|death| died(application, death)).collect();
+    let mut lines: Vec<_> = application.deaths.iter().map(|death| death.line.clone()).collect();
     lines.extend(of_store(store));
     if in_force.disabled.has(CacheKinds::COMPILATIONS) {
         lines.push("disabled by the settings: nothing is served or recorded (`vkstash cache`)".to_owned());
@@ -42,12 +41,6 @@ pub(super) fn of(application: &Application, in_force: InForce) -> Vec<String> {
     let reason = not_ready(application, work, in_force);
     lines.extend(reason);
     lines
-}
-
-/// What shows it, and what a report to the driver's developers needs.
-fn died(application: &Application, death: &Died) -> String {
-    let (name, key) = (quoted(&application.name), death.key.get(..DIGITS).unwrap_or_default());
-    format!("{}: `vkstash show {name} {key}`, `vkstash export {key}.foz {name} {key}`", death.words)
 }
 
 fn of_store(store: &Store) -> Vec<String> {

@@ -60,7 +60,7 @@ fn shown(root: &Path, found: Vec<ApplicationInfo>, selection: Selection, updates
         }
         let own = read.of(&info.folder);
         let lacks = updated::of(info, &updates);
-        let past = Past { history: History::of(root, &info.folder), deaths: died(root, &info.folder, 0) };
+        let past = Past { history: History::of(root, &info.folder), deaths: died(root, info, 0) };
         let runs = selected(root, info, selection);
         let mut shown = application(info, &runs, in_force(&of_all, &own), lacks, past);
         match selection {
@@ -129,7 +129,7 @@ pub(crate) fn of_run(root: &Path, folder: Option<&str>, reports: &[RunReport]) -
     let in_force = in_force(&read.all(), &read.of(&info.folder));
     // What ended earlier sessions was told then.
     let since = reports.iter().map(|report| report.started_unix_ms).min().unwrap_or_default();
-    let deaths = folder.map(|folder| died(root, folder, since)).unwrap_or_default();
+    let deaths = if folder.is_some() { died(root, &info, since) } else { Vec::new() };
     let past = Past { history: History::of_reports(separate), deaths };
     application(&info, &Runs { totals, not_told_apart: 0 }, in_force, Vec::new(), past)
 }
@@ -142,16 +142,16 @@ struct Past {
 }
 
 /// The pipelines at which processes ended then or later. The time of a death is in whole seconds.
-fn died(root: &Path, folder: &str, since_unix_ms: u64) -> Vec<Died> {
+fn died(root: &Path, info: &ApplicationInfo, since_unix_ms: u64) -> Vec<Died> {
     let of = |death: Death| Died {
-        words: deaths::words(&death),
+        line: deaths::line(&death, &info.display),
         key: hex::encode(death.key),
         stages: death.stages,
         deaths: death.deaths,
         unix_ms: death.unix_ms,
         part: death.part,
     };
-    let all = stash::deaths::of(root, folder).into_iter();
+    let all = stash::deaths::of(root, &info.folder).into_iter();
     all.filter(|death| death.unix_ms.saturating_add(999) >= since_unix_ms).map(of).collect()
 }
 

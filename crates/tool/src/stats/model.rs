@@ -156,7 +156,7 @@ pub(crate) struct Died {
     pub(crate) part: String,
     /// For people.
     #[serde(skip)]
-    pub(crate) words: String,
+    pub(crate) line: String,
 }
 
 /// The caches of an application's sessions, those in working directories excepted.
