@@ -52,13 +52,56 @@ pub fn export(
     let mut archive = Writer::new(sink)?;
     let mut exported = FozExported::default();
     for portable in parts {
-        let mut output =
-            Output { portable, archive: &mut archive, known: Known::default(), exported: &mut exported };
-        output.devices()?;
-        output.recipes(progress)?;
+        let recipes = all_recipes(portable);
+        Output::new(portable, &mut archive, &mut exported).part(&recipes, progress)?;
     }
     archive.finish()?;
     Ok(exported)
+}
+
+/// Writes the pipeline of this key, the libraries that it links, and the program's devices.
+pub fn export_one(portable: &Arc<Part>, key: &Key, sink: impl Write) -> Result<FozExported, FozExportError> {
+    let mut archive = Writer::new(sink)?;
+    let mut exported = FozExported::default();
+    let recipes = recipe_with_libraries(portable, key);
+    Output::new(portable, &mut archive, &mut exported).part(&recipes, &mut |_, _| {})?;
+    archive.finish()?;
+    Ok(exported)
+}
+
+/// Recipes with their keys, libraries before the links that name them.
+type Recipes = Vec<(Key, Vec<u8>)>;
+
+fn all_recipes(portable: &Part) -> Recipes {
+    let mut recipes = Vec::new();
+    portable.for_each(Kind::Recipe, &mut |key, record| recipes.push((*key, record.to_vec())));
+    recipes.sort_by_cached_key(|(key, record)| {
+        let recipe = key::decode::<Recipe<'_>>(record);
+        (recipe.map_or(0, |recipe| recipe.pipeline.libraries().len()), *key)
+    });
+    recipes
+}
+
+/// What is not in the stash is left out.
+fn recipe_with_libraries(portable: &Part, key: &Key) -> Recipes {
+    let (mut recipes, mut seen) = (Recipes::new(), HashSet::new());
+    // A stack, because libraries may link libraries to any depth. With a record: its libraries are in the list.
+    let mut stack = Vec::from([(*key, None)]);
+    while let Some((key, record)) = stack.pop() {
+        if let Some(record) = record {
+            recipes.push((key, record));
+            continue;
+        }
+        let mut record = Vec::new();
+        if !seen.insert(key) || !portable.read(Kind::Recipe, &key, &mut record) {
+            continue;
+        }
+        let decoded = key::decode::<Recipe<'_>>(&record);
+        let libraries = decoded.map_or(Vec::new(), |recipe| recipe.pipeline.libraries().to_vec());
+        stack.push((key, Some(record)));
+        stack.extend(libraries.into_iter().map(|library| (library, None)));
+    }
+    recipes
 }
 
 /// Why a pipeline is left out.
@@ -157,7 +200,30 @@ struct Output<'a, W> {
     exported: &'a mut FozExported,
 }
 
-impl<W: Write> Output<'_, W> {
+impl<'a, W: Write> Output<'a, W> {
+    fn new(portable: &'a Arc<Part>, archive: &'a mut Writer<W>, exported: &'a mut FozExported) -> Self {
+        Output { portable, archive, known: Known::default(), exported }
+    }
+
+    /// The recorded devices, and these recipes with what they name.
+    fn part(
+        &mut self,
+        recipes: &Recipes,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<(), archive::WriteError> {
+        self.devices()?;
+        let total = recipes.len() as u64;
+        for (done, (key, record)) in recipes.iter().enumerate() {
+            match self.recipe(key, record) {
+                Ok(()) => self.exported.pipelines += 1,
+                Err(Problem::Refused(reason)) => *self.exported.refused.entry(reason).or_default() += 1,
+                Err(Problem::Archive(error)) => return Err(error),
+            }
+            progress(done as u64 + 1, total);
+        }
+        Ok(())
+    }
+
     fn write(&mut self, tag: Tag, hash: u64, document: &[u8]) -> Result<(), archive::WriteError> {
         self.exported.objects += u64::from(self.archive.write(tag, hash, document)?);
         Ok(())
@@ -182,26 +248,6 @@ impl<W: Write> Output<'_, W> {
             if let Some(document) = application(&configuration) {
                 self.write(Tag::ApplicationInfo, hash(&key), &document)?;
             }
-        }
-        Ok(())
-    }
-
-    fn recipes(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<(), archive::WriteError> {
-        let mut recipes = Vec::new();
-        self.portable.for_each(Kind::Recipe, &mut |key, record| recipes.push((*key, record.to_vec())));
-        // Links after what they link.
-        recipes.sort_by_cached_key(|(key, record)| {
-            let recipe = key::decode::<Recipe<'_>>(record);
-            (recipe.map_or(0, |recipe| recipe.pipeline.libraries().len()), *key)
-        });
-        let total = recipes.len() as u64;
-        for (done, (key, record)) in recipes.iter().enumerate() {
-            match self.recipe(key, record) {
-                Ok(()) => self.exported.pipelines += 1,
-                Err(Problem::Refused(reason)) => *self.exported.refused.entry(reason).or_default() += 1,
-                Err(Problem::Archive(error)) => return Err(error),
-            }
-            progress(done as u64 + 1, total);
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use vkstash_fossilize::json::write;
 
 use super::numbers::{Numbers, first_seed, seeds};
 use super::*;
-use crate::foz::export::{FozExported, export};
+use crate::foz::export::{FozExported, export, export_one};
 use crate::foz::import::{FozImported, applications, import};
 
 const SAMPLER: u64 = 0xa1;
@@ -201,6 +201,74 @@ fn objects_have_the_same_keys_after_an_export_and_another_import() {
     assert_eq!(records(first.path()), records(second.path()));
     let reader = Reader::open(&second.path().join("archive.foz")).unwrap();
     assert_eq!(applications(&reader), [b"Some Game".to_vec()]);
+}
+
+/// The tags of an archive, in their order.
+fn tags(root: &Path, bytes: &[u8]) -> Vec<Tag> {
+    let path = root.join("one.foz");
+    fs::write(&path, bytes).unwrap();
+    let reader = Reader::open(&path).unwrap();
+    let mut tags: Vec<_> = reader.entries().iter().map(|entry| entry.tag()).collect();
+    tags.sort();
+    tags
+}
+
+#[test]
+fn one_pipeline_is_exported_with_what_it_needs_and_nothing_else() {
+    let root = root();
+    take(root.path(), &archive(&everything())).unwrap();
+    let stash = Stash::open_patiently(&root.path().join("stash"), &app()).unwrap();
+    let mut keys = Vec::new();
+    stash.portable().for_each(Kind::Recipe, &mut |key, _| keys.push(*key));
+    let mut found = BTreeSet::new();
+    for key in keys {
+        let mut bytes = Vec::new();
+        let exported = export_one(stash.portable(), &key, &mut bytes).unwrap();
+        assert!(exported.refused.is_empty(), "{exported:?}");
+        let tags = tags(root.path(), &bytes);
+        assert_eq!(tags.len() as u64, exported.objects);
+        found.insert(tags);
+        // Nothing else of another stash has that key.
+        let other = self::root();
+        let taken = take(other.path(), &bytes).unwrap();
+        assert!(taken.refused.is_empty() && records(other.path()).contains(&(Kind::Recipe, key)));
+    }
+    use Tag::*;
+    let with_layout = [ApplicationInfo, Sampler, DescriptorSetLayout, PipelineLayout, ShaderModule];
+    let with = |more: &[Tag]| {
+        let mut tags = [&with_layout[..], more].concat();
+        tags.sort();
+        tags
+    };
+    let library = Vec::from([ApplicationInfo, GraphicsPipeline]);
+    let link = Vec::from([ApplicationInfo, GraphicsPipeline, GraphicsPipeline]);
+    let expected = [with(&[ComputePipeline]), with(&[RenderPass, GraphicsPipeline]), library, link];
+    assert_eq!(found, expected.into_iter().collect());
+}
+
+#[test]
+fn a_pipeline_that_lacks_something_is_refused_and_one_that_is_not_there_is_none() {
+    let root = root();
+    take(root.path(), &archive(&everything())).unwrap();
+    let [without_modules, without_recipes] = [Kind::Module, Kind::Recipe].map(|left_out| {
+        let stash = Stash::open_patiently(&root.path().join(left_out.name()), &app()).unwrap();
+        let from = Stash::open_patiently(&root.path().join("stash"), &app()).unwrap();
+        for kind in PORTABLE.into_iter().filter(|kind| *kind != left_out) {
+            from.portable().for_each(kind, &mut |key, record| {
+                assert!(stash.portable().put(kind, key, record.into()));
+            });
+        }
+        stash
+    });
+    let mut keys = Vec::new();
+    without_modules.portable().for_each(Kind::Recipe, &mut |key, _| keys.push(*key));
+    let refused = |stash: &Stash, key| export_one(stash.portable(), key, Vec::new()).unwrap().refused.len();
+    // Library and link have no modules.
+    assert_eq!(keys.iter().map(|key| refused(&without_modules, key)).sum::<usize>(), 2);
+    for key in &keys {
+        let exported = export_one(without_recipes.portable(), key, Vec::new()).unwrap();
+        assert_eq!((exported.pipelines, exported.refused.len()), (0, 0));
+    }
 }
 
 #[test]
