@@ -29,6 +29,10 @@ pub(crate) enum QuarantineError {
     Open(#[from] OpenError),
     #[error("{application}: not everything could be released; is the disk full or read-only?")]
     NotWritten { application: String },
+    #[error(
+        "nothing that is quarantined has a key that begins with {0:?}: `vkstash quarantine` lists all of it"
+    )]
+    Unknown(String),
     #[error("cannot print it: {0}")]
     Print(#[from] io::Error),
 }
@@ -36,6 +40,8 @@ pub(crate) enum QuarantineError {
 pub(crate) fn main(args: &QuarantineArgs) -> Result<(), QuarantineError> {
     let root = root::root(args.dir.as_deref()).ok_or(QuarantineError::NoRoot)?;
     let mut out = Printer::open()?;
+    let keys: Vec<String> = args.keys.iter().map(|key| key.to_lowercase()).collect();
+    let mut found = vec![false; keys.len()];
     let mut any = false;
     for application in list_applications(&root)? {
         let headers = suspicious(&root, &application);
@@ -48,11 +54,12 @@ pub(crate) fn main(args: &QuarantineArgs) -> Result<(), QuarantineError> {
             let part = stash.device(&header)?;
             for Quarantined { key, kind, what, released } in quarantined(&part) {
                 let digits = hex::encode(key);
-                let is_named = |key: &String| digits.starts_with(&key.to_lowercase());
-                if !args.keys.is_empty() && !args.keys.iter().any(is_named) {
+                let named: Vec<_> = (0..keys.len()).filter(|&at| digits.starts_with(&keys[at])).collect();
+                if !keys.is_empty() && named.is_empty() {
                     continue;
                 }
                 any = true;
+                named.into_iter().for_each(|at| found[at] = true);
                 let done = if args.release { "released" } else { "quarantined" };
                 writeln!(out, "{done}: {digits} of {} ({what}), part {}", name.display, part.name())?;
                 if args.release && !part.put(kind, &key, released) {
@@ -62,8 +69,10 @@ pub(crate) fn main(args: &QuarantineArgs) -> Result<(), QuarantineError> {
         }
         drop(stash);
     }
-    if !any {
-        writeln!(out, "nothing is quarantined")?;
+    match (keys.iter().zip(&found).find(|(_, found)| !**found), any) {
+        (Some((unknown, _)), _) => return Err(QuarantineError::Unknown(unknown.clone())),
+        (None, false) => writeln!(out, "nothing is quarantined")?,
+        (None, true) => {}
     }
     Ok(())
 }
