@@ -1,12 +1,16 @@
 //! Programs that end while the driver compiles: the stash names the pipeline.
 
+use std::process::Command;
+
 use serde_json::{Value, json};
+use vkstash_fossilize::archive::{Reader, Tag};
 use vkstash_layer_tests::child::Scenario;
 use vkstash_layer_tests::env::{Driver, Env};
+use vkstash_layer_tests::paths;
 use vkstash_layer_tests::suite::{on, run, run_to_any_end};
 use vkstash_layer_tests::work::{Caches, Shader, Work};
-use vkstash_store::format::record::{Key, Kind};
-use vkstash_store::stash::browse::Browser;
+use vkstash_store::base::text::hex;
+use vkstash_store::format::record::Key;
 use vkstash_store::stash::deaths::{self, Death};
 use vkstash_store::stash::inspect::{list_applications, recorded_uses};
 
@@ -89,22 +93,38 @@ fn the_pipeline_at_which_a_program_ends_is_named_and_no_other() {
     });
 }
 
-/// What the process ended at is on the disk before the driver gets it again, with all that it names.
+/// What the process ended at is on the disk before the driver gets it again, with all that it names: it can be given to
+/// the driver's developers, although no driver ever compiled it.
 #[test]
-fn the_next_run_records_what_the_last_one_ended_at_before_it_is_compiled() {
+fn the_next_run_records_what_the_last_one_ended_at_and_the_tool_exports_it() {
     on(Driver::Test(json!({})), |scenario, env| {
-        let work = Work { count: PIPELINES, first: FIRST, ..Work::default() };
-        let key = keys(scenario, env, &work, "recorded")[0];
-        let dying = dying(scenario, env, Shader::Compute, 0, json!({ "die": "segv" }));
-        for is_recorded in [false, true] {
-            run_to_any_end(scenario, &dying, &work);
-            let portable = Browser::open(&env.stash_folder(), &folder(env), "portable").unwrap();
-            let mut recipe = Vec::new();
-            assert_eq!(portable.read(Kind::Recipe, &key, &mut recipe), is_recorded);
-            let mut kinds = Vec::new();
-            portable.for_each(&|_| true, &mut |kind, _, _| kinds.push(kind));
-            let names_all = kinds.contains(&Kind::Module) && kinds.contains(&Kind::Layout);
-            assert!(!is_recorded || names_all, "{kinds:?}");
+        use Tag::{ComputePipeline, GraphicsPipeline};
+        // Modules and render passes of the archive.
+        let classes = [
+            (Shader::Compute, ComputePipeline, [1, 0]),
+            (Shader::RenderPass, GraphicsPipeline, [2, 1]),
+            (Shader::DynamicRendering, GraphicsPipeline, [2, 0]),
+        ];
+        for (shader, tag, needs) in classes {
+            let work = Work { shader, count: PIPELINES, first: FIRST, ..Work::default() };
+            let case = format!("{shader:?}");
+            let key = keys(scenario, env, &work, &case)[0];
+            let env = env.clone().stash(scenario.folder().join(&case));
+            let dying = dying(scenario, &env, shader, 0, json!({ "die": "segv" }));
+            let archive = scenario.folder().join(format!("{case}.foz"));
+            for is_recorded in [false, true] {
+                run_to_any_end(scenario, &dying, &work);
+                let mut export = Command::new(paths::profile_folder().join("vkstash"));
+                env.apply(&mut export);
+                export.args(["export", archive.to_str().unwrap(), &folder(&env), &hex(&key)]);
+                assert_eq!(export.output().unwrap().status.success(), is_recorded, "{case}");
+            }
+            let archive = Reader::open(&archive).unwrap();
+            let count = |tag| archive.entries_of(tag).len();
+            assert_eq!([Tag::ShaderModule, Tag::RenderPass].map(count), needs, "{case}");
+            assert_eq!(count(ComputePipeline) + count(GraphicsPipeline), 1, "{case}");
+            assert_eq!(archive.entries_of(tag)[0].hash().to_le_bytes(), key[..8], "{case}");
+            assert!(count(Tag::PipelineLayout) == 1 && count(Tag::DescriptorSetLayout) <= 1, "{case}");
         }
     });
 }

@@ -30,12 +30,16 @@ pub(crate) fn digits(death: &Death) -> String {
 
 /// How often: `died twice while compiling, compute`.
 pub(crate) fn often(deaths: u8, stages: u32) -> String {
-    let times = match deaths {
+    format!("died {} while compiling, {}", times(deaths), kind(stages))
+}
+
+/// `once`, `twice`, `3 times`.
+pub(crate) fn times(deaths: u8) -> String {
+    match deaths {
         1 => "once".to_owned(),
         2 => "twice".to_owned(),
         many => format!("{many} times"),
-    };
-    format!("died {times} while compiling, {}", kind(stages))
+    }
 }
 
 fn kind(stages: u32) -> &'static str {

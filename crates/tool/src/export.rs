@@ -4,8 +4,10 @@ use std::io::{self, BufWriter, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
 use vkstash_exchange::export::{self, Exported};
+use vkstash_store::format::record::{Key, Kind};
 use vkstash_store::format::refusal::OpenError;
 use vkstash_store::maintenance::verify;
+use vkstash_store::stash::browse::Browser;
 use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 
 use crate::choice::{ChoiceError, choose};
@@ -13,6 +15,7 @@ use crate::cli::ExportArgs;
 use crate::foz::{self, FozError};
 use crate::new_file::NewFile;
 use crate::output::{self, StandardOutput};
+use crate::pipeline_choice::{self, PipelineChoiceError};
 use crate::root;
 use crate::term::progress::{Metered, Progress, Unit};
 use crate::units::{counted, size};
@@ -26,6 +29,10 @@ pub(crate) enum ExportError {
     Open(#[from] OpenError),
     #[error(transparent)]
     Choice(#[from] ChoiceError),
+    #[error(transparent)]
+    Pipeline(#[from] PipelineChoiceError),
+    #[error("one pipeline goes to an archive of Fossilize alone: name a file that ends in .foz")]
+    OnePipeline,
     #[error("there is nothing to export")]
     Nothing,
     #[error("standard output is a terminal: name a file, or redirect standard output")]
@@ -45,7 +52,13 @@ pub(crate) enum ExportError {
 pub(crate) fn main(args: &ExportArgs) -> Result<(), ExportError> {
     let root = root::root(args.dir.as_deref()).ok_or(ExportError::NoRoot)?;
     if args.file.extension().is_some_and(|extension| extension == "foz") {
-        return Ok(foz::export(&root, &args.applications, &args.file)?);
+        return match one_pipeline(&root, &args.applications)? {
+            Some((application, key)) => Ok(foz::export_one(&root, &application, &key, &args.file)?),
+            None => Ok(foz::export(&root, &args.applications, &args.file)?),
+        };
+    }
+    if one_pipeline(&root, &args.applications)?.is_some() {
+        return Err(ExportError::OnePipeline);
     }
     let Chosen { parts, bytes } = chosen_parts(&root, &args.applications, args.portable)?;
     if args.file == Path::new("-") {
@@ -68,6 +81,28 @@ pub(crate) fn main(args: &ExportArgs) -> Result<(), ExportError> {
     let (files, size) = (counted(files, "file"), size(bytes));
     output::print(&format!("{files} with {size} exported to {}\n", args.file.display()))?;
     Ok(())
+}
+
+/// The pipeline that `NAME KEY` means. None: only applications are named. What is the name of an application is none
+/// of a key.
+fn one_pipeline(root: &Path, names: &[String]) -> Result<Option<(ApplicationInfo, Key)>, ExportError> {
+    let [name, key] = names else { return Ok(None) };
+    let found = list_applications(root)?;
+    let is_key = !key.is_empty() && key.bytes().all(|digit| digit.is_ascii_hexdigit());
+    if !is_key || !matches!(choose(&found, key, root), Err(ChoiceError::Unknown { .. })) {
+        return Ok(None);
+    }
+    let application = choose(&found, name, root)?;
+    let mut keys = Vec::new();
+    match Browser::open(root, &application.folder, "portable") {
+        Err(error) if error.is_missing() => {}
+        portable => {
+            portable?.for_each(&|kind| kind == Kind::Recipe, &mut |_, key, _| keys.push(*key));
+        }
+    }
+    let digits: Vec<_> = keys.iter().map(hex::encode).collect();
+    let at = pipeline_choice::choose(root, application, &digits, key)?;
+    Ok(Some((application.clone(), keys[at])))
 }
 
 /// Says how many of the exported files are not whole. They are exported as they are: whoever imports them takes what is

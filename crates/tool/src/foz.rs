@@ -4,13 +4,16 @@ use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf, absolute};
+use std::sync::Arc;
 
 use vkstash_exchange::foz::export::{self, FozExportError, FozExported};
 use vkstash_exchange::foz::import::{self, FozImported};
 use vkstash_fossilize::archive::{self, Reader};
 use vkstash_store::base::program::Program;
 use vkstash_store::format::app_name::{AppName, Identity};
+use vkstash_store::format::record::Key;
 use vkstash_store::format::refusal::OpenError;
+use vkstash_store::part::open::Part;
 use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 use vkstash_store::stash::open::Stash;
 
@@ -41,6 +44,8 @@ pub(crate) enum FozError {
     LeftOut(u64, u64),
     #[error("there is nothing to export")]
     Nothing,
+    #[error("the pipeline cannot be exported: {0}")]
+    Refused(String),
     #[error("{} is there already; remove it or name another file", .0.display())]
     Exists(PathBuf),
     #[error("cannot create {}: {source}", path.display())]
@@ -203,27 +208,61 @@ pub(crate) fn export(root: &Path, applications: &[String], path: &Path) -> Resul
     let mut parts = Vec::new();
     for info in chosen.iter().filter(|info| info.parts.iter().any(|part| part.records.contains_key("recipe")))
     {
-        let name = AppName { display: info.display.clone(), folder: info.folder.clone() };
-        parts.push(Stash::open_patiently(root, &name)?.portable().clone());
+        parts.push(portable(root, info)?);
     }
     if parts.is_empty() {
         return Err(FozError::Nothing);
     }
+    let mut progress = Progress::new("exporting", Unit::Things);
+    let write = |file: &NewFile| {
+        export::export(&parts, BufWriter::new(file), &mut |done, total| progress.set(done, total))
+    };
+    let FozExported { pipelines, objects, refused } = in_new_file(path, write, |_| Ok(()))?;
+    drop(progress);
+    let (pipelines, objects) = (counted(pipelines, "pipeline"), counted(objects, "object"));
+    let mut text = format!("{pipelines} exported to {}, {objects} in all\n", path.display());
+    text += &left_out(&refused);
+    Ok(output::print(&text)?)
+}
+
+/// Writes the pipeline of this key, and what it needs.
+pub(crate) fn export_one(
+    root: &Path,
+    info: &ApplicationInfo,
+    key: &Key,
+    path: &Path,
+) -> Result<(), FozError> {
+    let portable = portable(root, info)?;
+    let write = |file: &NewFile| export::export_one(&portable, key, BufWriter::new(file));
+    // A link without one of its libraries is left out too, so nothing that is refused is without consequence.
+    let check = |exported: &FozExported| match exported.refused.keys().next() {
+        Some(reason) => Err(FozError::Refused(plain(reason))),
+        None => Ok(()),
+    };
+    let objects = counted(in_new_file(path, write, check)?.objects, "object");
+    Ok(output::print(&format!("the pipeline exported to {}, {objects} in all\n", path.display()))?)
+}
+
+fn portable(root: &Path, info: &ApplicationInfo) -> Result<Arc<Part>, OpenError> {
+    let name = AppName { display: info.display.clone(), folder: info.folder.clone() };
+    Ok(Stash::open_patiently(root, &name)?.portable().clone())
+}
+
+/// Writes an archive, which appears at this path when it is complete and passes the check.
+fn in_new_file(
+    path: &Path,
+    write: impl FnOnce(&NewFile) -> Result<FozExported, FozExportError>,
+    check: impl FnOnce(&FozExported) -> Result<(), FozError>,
+) -> Result<FozExported, FozError> {
     let not_created = |source: io::Error| match source.kind() {
         io::ErrorKind::AlreadyExists => FozError::Exists(path.to_owned()),
         _ => FozError::Create { path: path.to_owned(), source },
     };
     let file = NewFile::create(path).map_err(not_created)?;
-    let mut progress = Progress::new("exporting", Unit::Things);
-    let exported =
-        export::export(&parts, BufWriter::new(&file), &mut |done, total| progress.set(done, total))?;
-    drop(progress);
+    let exported = write(&file)?;
+    check(&exported)?;
     file.finish().map_err(not_created)?;
-    let FozExported { pipelines, objects, refused } = exported;
-    let (pipelines, objects) = (counted(pipelines, "pipeline"), counted(objects, "object"));
-    let mut text = format!("{pipelines} exported to {}, {objects} in all\n", path.display());
-    text += &left_out(&refused);
-    Ok(output::print(&text)?)
+    Ok(exported)
 }
 
 /// What was left out, a line for each reason.

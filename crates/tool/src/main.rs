@@ -17,9 +17,9 @@
 //!   sources
 //! - `drivers` the drivers that are here, and what other versions of them have compiled; `loader_paths` where the
 //!   Vulkan loader searches
-//! - `driver_caches` the caches that drivers have on disk; `choice` which application a name means; `library` the
-//!   layer library that belongs to this tool; `remote` the program for object stores; `output` printing; `confirm`
-//!   asking
+//! - `driver_caches` the caches that drivers have on disk; `choice`, `pipeline_choice` which application a name means,
+//!   and which pipeline the digits of a key; `deaths` where programs ended, in words; `library` the layer library that
+//!   belongs to this tool; `remote` the program for object stores; `output` printing; `confirm` asking
 //! - `played` sessions of programs as their users see them
 //! - `term` what people see on a terminal; `help` the groups of commands
 //! - `live_pages` what running programs show of themselves; `names` Vulkan's names; `machine` what the machine has;
@@ -65,6 +65,7 @@ mod names;
 mod new_file;
 mod output;
 mod pending_signals;
+mod pipeline_choice;
 mod played;
 mod prewarm;
 mod prune;

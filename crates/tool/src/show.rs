@@ -26,11 +26,14 @@ use vkstash_store::format::record::{Key, Kind};
 use vkstash_store::format::refusal::OpenError;
 use vkstash_store::reports::timeline::{self, Creation};
 use vkstash_store::stash::browse::Browser;
+use vkstash_store::stash::deaths::{self, Death};
 use vkstash_store::stash::inspect::list_applications;
 
 use crate::choice::{ChoiceError, choose};
 use crate::cli::ShowArgs;
+use crate::deaths as died;
 use crate::output::{self, Printer};
+use crate::pipeline_choice::{PipelineChoiceError, choose as choose_pipeline};
 use crate::root;
 use crate::term::screen;
 use crate::term::table::{Column, Table};
@@ -61,10 +64,8 @@ pub(crate) enum ShowError {
     Open(#[from] OpenError),
     #[error(transparent)]
     Choice(#[from] ChoiceError),
-    #[error("{0} has no pipeline whose key begins with {1:?}: `vkstash show {0}` lists them")]
-    Unknown(String, String),
-    #[error("{0:?} begins the keys of {1} pipelines; give more digits")]
-    Several(String, usize),
+    #[error(transparent)]
+    Pipeline(#[from] PipelineChoiceError),
     #[error("{0} has no pipelines")]
     Empty(String),
     #[error("the recipe is damaged, or of another version of vkstash")]
@@ -86,9 +87,16 @@ pub(crate) fn main(args: &ShowArgs) -> Result<(), ShowError> {
         return tell_last_run(&creations, args.json);
     }
     let portable = Browser::open(&root, &application.folder, "portable");
-    let portable = match portable {
-        Err(error) if error.is_missing() => return Err(ShowError::Empty(application.display.clone())),
-        opened => opened?,
+    let empty = || ShowError::Empty(application.display.clone());
+    let portable = match (portable, &args.pipeline) {
+        // It is told whether a program ended while compiling it.
+        (Err(error), Some(asked)) if error.is_missing() && asked != LATEST => {
+            return Err(
+                choose_pipeline(&root, application, &[], asked).map_or_else(ShowError::from, |_| empty())
+            );
+        }
+        (Err(error), _) if error.is_missing() => return Err(empty()),
+        (opened, _) => opened?,
     };
     let mut listed = pipelines::of(&root, application, &portable);
     let Some(asked) = &args.pipeline else {
@@ -98,20 +106,15 @@ pub(crate) fn main(args: &ShowArgs) -> Result<(), ShowError> {
             Ok(tell_all(&mut listed)?)
         };
     };
-    let name = || application.display.clone();
-    let digits = asked.to_lowercase();
-    if digits == LATEST {
-        listed.truncate(1);
+    let at = if asked.to_lowercase() == LATEST {
+        0
     } else {
-        listed.retain(|pipeline| pipeline.key.starts_with(&digits));
-    }
-    let pipeline = match <[Listed; 1]>::try_from(listed) {
-        Ok([pipeline]) => pipeline,
-        Err(several) if several.len() > 1 => return Err(ShowError::Several(digits, several.len())),
-        Err(_) if digits == LATEST => return Err(ShowError::Empty(name())),
-        Err(_) => return Err(ShowError::Unknown(name(), digits)),
+        let keys: Vec<_> = listed.iter().map(|pipeline| pipeline.key.clone()).collect();
+        choose_pipeline(&root, application, &keys, asked)?
     };
-    show(&portable, &pipeline, &creations, args)
+    let pipeline = listed.get(at).ok_or_else(empty)?;
+    let died = deaths::of(&root, &application.folder);
+    show(&portable, pipeline, &creations, &died, args)
 }
 
 /// Everything that the last run created.
@@ -148,6 +151,8 @@ fn tell_all(listed: &mut [Listed]) -> io::Result<()> {
 struct Shown<'a> {
     #[serde(flatten)]
     listed: &'a Listed,
+    /// How often programs ended while compiling it, by device part.
+    deaths: Vec<Ended<'a>>,
     /// What it is made of, line by line.
     description: Vec<&'a str>,
     /// How the last run got it; missing unless that was asked for.
@@ -155,10 +160,35 @@ struct Shown<'a> {
     last_run: Option<Vec<Created>>,
 }
 
+/// Programs that ended while a driver compiled a pipeline, since it was last compiled.
+#[derive(Serialize)]
+struct Ended<'a> {
+    /// The name of the device part.
+    part: &'a str,
+    /// How many programs.
+    times: u8,
+    /// When the last one ended.
+    last_unix_ms: u64,
+}
+
+impl Ended<'_> {
+    fn of(death: &Death) -> Ended<'_> {
+        Ended { part: &death.part, times: death.deaths, last_unix_ms: death.unix_ms }
+    }
+
+    /// A line for people.
+    fn line(&self) -> String {
+        let (age, moment) = (time::age(self.last_unix_ms, time::now()), moment(self.last_unix_ms));
+        let times = died::times(self.times);
+        format!("programs ended {times} while compiling it, last {age} ({moment}), part {}", self.part)
+    }
+}
+
 fn show(
     portable: &Browser,
     pipeline: &Listed,
     of_last_run: &[Creation],
+    died: &[Death],
     args: &ShowArgs,
 ) -> Result<(), ShowError> {
     let mut bytes = Vec::new();
@@ -169,6 +199,7 @@ fn show(
     }
     let recipe: Recipe<'_> = key::decode(&bytes).map_err(|_| ShowError::Recipe)?;
     let creations: Vec<&Creation> = of_last_run.iter().filter(|creation| creation.is_of(&key)).collect();
+    let deaths: Vec<Ended<'_>> = died.iter().filter(|death| death.key == key).map(Ended::of).collect();
     if let Some(folder) = &args.spirv {
         for file in code::write(portable, &recipe, folder)? {
             output::eprint_line(&format!("wrote {}", file.display()));
@@ -179,7 +210,8 @@ fn show(
     let text = String::from_utf8_lossy(&text);
     if args.json {
         let created = args.last_run.then(|| creations.iter().map(|creation| Created::of(creation)).collect());
-        let shown = Shown { listed: pipeline, description: text.lines().collect(), last_run: created };
+        let description = text.lines().collect();
+        let shown = Shown { listed: pipeline, deaths, description, last_run: created };
         let shown = serde_json::to_string_pretty(&shown)?;
         return Ok(output::print(&format!("{}\n", output::escaped(&shown)))?);
     }
@@ -188,6 +220,9 @@ fn show(
     writeln!(out, "{}", pipeline.what)?;
     if let Some(used) = pipeline.last_use_unix_ms {
         writeln!(out, "last use: {} ({})", time::age(used, time::now()), moment(used))?;
+    }
+    for ended in &deaths {
+        writeln!(out, "{}", ended.line())?;
     }
     if args.last_run {
         last_run::tell(&mut out, of_last_run, &creations)?;

@@ -7,6 +7,7 @@ mod bench;
 mod cache;
 mod closed_terminal;
 mod config;
+mod died;
 mod doctor;
 mod exchange;
 mod gc;

@@ -10,7 +10,9 @@ pub(crate) struct ExportArgs {
     /// The file to create, which must not exist yet; `-` for standard output
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
-    /// Export only these applications: their names, or the names of their folders in the stash
+    /// Export only these applications: their names, or the names of their folders in the stash. Into an archive of
+    /// Fossilize, one name and the first digits of a key, as `vkstash show` lists them: only that pipeline, with all
+    /// that it needs
     #[arg(value_name = "APPLICATION")]
     pub(crate) applications: Vec<String>,
     /// Export only what fits every driver: shaders and recipes, no artifacts
