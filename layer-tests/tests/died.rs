@@ -1,18 +1,26 @@
 //! Programs that end while the driver compiles: the stash names the pipeline.
 
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::process::Command;
 
+use ash::vk;
 use serde_json::{Value, json};
 use vkstash_fossilize::archive::{Reader, Tag};
-use vkstash_layer_tests::child::Scenario;
+use vkstash_layer_tests::child::{Scenario, scenario};
 use vkstash_layer_tests::env::{Driver, Env};
 use vkstash_layer_tests::paths;
-use vkstash_layer_tests::suite::{on, run, run_to_any_end};
-use vkstash_layer_tests::work::{Caches, Shader, Work};
+use vkstash_layer_tests::suite::{files, on, run, run_to_any_end};
+use vkstash_layer_tests::vulkan::{Device, DeviceOptions, Instance, InstanceOptions, shader_objects, spirv};
+use vkstash_layer_tests::waiting::until;
+use vkstash_layer_tests::work::{self, Caches, End, Shader, Work};
 use vkstash_store::base::text::hex;
 use vkstash_store::format::record::Key;
 use vkstash_store::stash::deaths::{self, Death};
 use vkstash_store::stash::inspect::{list_applications, recorded_uses};
+
+use super::classes::rays::Rays;
+use super::classes::rig::Rig;
 
 /// The constant of the first pipeline: as a number of 32 bits with a point, too, each has its own bits.
 const FIRST: u32 = 0x005E_ED00;
@@ -45,8 +53,13 @@ fn deaths_of(env: &Env) -> Vec<Death> {
 
 /// The keys of the program's pipelines, in the order of their creation, as a run without a death records them.
 fn keys(scenario: &Scenario, env: &Env, work: &Work, name: &str) -> Vec<Key> {
+    keys_of(scenario, env, "work", &serde_json::to_value(work).unwrap(), name)
+}
+
+/// The same of any step.
+fn keys_of(scenario: &Scenario, env: &Env, step: &str, input: &Value, name: &str) -> Vec<Key> {
     let env = env.clone().stash(scenario.folder().join(format!("whole-{name}")));
-    run(scenario, &env, work);
+    scenario.run_ok::<Value>(step, &env, input);
     let mut uses = recorded_uses(&env.stash_folder(), &folder(&env));
     uses.sort_by_key(|(_, noted)| noted.sequence);
     uses.into_iter().map(|(key, _)| key).collect()
@@ -139,6 +152,260 @@ fn what_is_served_is_not_compiled_and_leaves_no_death() {
         let dying = scenario.on(Driver::Test(script)).unwrap().stash(env.stash_folder());
         assert_eq!(run_to_any_end(scenario, &dying, &work).signal(), Some(libc::SIGSEGV));
         assert_eq!(deaths_of(env), []);
+    });
+}
+
+/// The step: creates ray tracing pipelines, each in a call of its own. In a deferred operation another thread joins it.
+fn rays(input: &Value) -> Value {
+    let rays = Rays::new(Rig::open()).expect("the programmable driver has ray tracing");
+    let (deferring, device) = (&rays.deferring, rays.rig.device.raw.handle());
+    let join = deferring.fp().deferred_operation_join_khr;
+    for n in 0..PIPELINES {
+        let (infos, mut made) = ([rays.plain(FIRST + n)], [vk::Pipeline::null()]);
+        // SAFETY: create infos and slots are valid until the operation is complete; it is destroyed once, after that.
+        unsafe {
+            let operation = match input == "deferred" {
+                true => deferring.create_deferred_operation(None).unwrap(),
+                false => vk::DeferredOperationKHR::null(),
+            };
+            let started = rays.create(operation, vk::PipelineCache::null(), &infos, &mut made);
+            if started == vk::Result::OPERATION_DEFERRED_KHR {
+                let to_its_end = || {
+                    while join(device, operation) == vk::Result::THREAD_IDLE_KHR {
+                        std::thread::yield_now();
+                    }
+                };
+                std::thread::scope(|scope| scope.spawn(to_its_end).join()).unwrap();
+            }
+            deferring.destroy_deferred_operation(operation, None);
+        }
+        rays.destroy(&made);
+    }
+    Value::Null
+}
+
+/// The step: creates shader objects, a compute shader and then two that are linked.
+fn shaders(_: &Value) -> Value {
+    let instance = Instance::new(&InstanceOptions::default()).unwrap();
+    let device = Device::new(&instance, &shader_objects::device_options()).unwrap();
+    use vk::ShaderStageFlags as S;
+    let shader = |stage, next, linked, words| shader_objects::Shader {
+        stage,
+        next,
+        linked,
+        code: shader_objects::Code::Spirv(words),
+        constant: None,
+    };
+    let calls = [
+        vec![shader(S::COMPUTE, S::empty(), false, spirv::compute(1))],
+        vec![
+            shader(S::VERTEX, S::FRAGMENT, true, spirv::vertex(1.0)),
+            shader(S::FRAGMENT, S::empty(), true, spirv::fragment(1.0)),
+        ],
+    ];
+    for call in calls {
+        // SAFETY: a live device with the extension; each object is destroyed once, when nothing uses it.
+        unsafe {
+            let (_, made) = shader_objects::create(&device, &[], &call);
+            shader_objects::destroy(&device, &made);
+        }
+    }
+    Value::Null
+}
+
+fn named(env: &Env) -> Vec<(Key, u32, u8)> {
+    deaths_of(env).iter().map(|death| (death.key, death.stages, death.deaths)).collect()
+}
+
+#[test]
+fn ray_tracing_pipelines_are_named_in_the_call_and_in_a_deferred_operation() {
+    scenario(&[("rays", rays)], |scenario| {
+        const RAYGEN: u32 = vk::ShaderStageFlags::RAYGEN_KHR.as_raw();
+        let commands = ["vkCreateRayTracingPipelinesKHR", "vkDeferredOperationJoinKHR"];
+        for (command, how, deferral) in
+            [(commands[0], "at once", "never"), (commands[1], "deferred", "always")]
+        {
+            let script = json!({ "deferral": deferral });
+            let env = scenario.on(Driver::Test(script)).unwrap();
+            let input = json!(how);
+            let keys = keys_of(scenario, &env, "rays", &input, how);
+            for n in [0, PIPELINES - 1] {
+                let fault = json!({ "command": command, "word": FIRST + n, "die": "segv" });
+                let script = json!({ "deferral": deferral, "faults": [fault] });
+                let stash = scenario.folder().join(format!("{how} {n}"));
+                let env = scenario.on(Driver::Test(script)).unwrap().stash(stash);
+                for times in 1..=2 {
+                    let dead = scenario.run("rays", &env, &input);
+                    assert_eq!(dead.signal(), Some(libc::SIGSEGV), "{}", dead.ending());
+                    assert_eq!(named(&env), [(keys[n as usize], RAYGEN, times)], "{how} {n}");
+                }
+                let whole = scenario.on(Driver::Test(json!({ "deferral": deferral }))).unwrap();
+                scenario.run_ok::<Value>("rays", &whole.stash(env.stash_folder()), &input);
+                assert_eq!(named(&env), [], "{how} {n}");
+            }
+        }
+    });
+}
+
+#[test]
+fn shader_objects_are_named_and_linked_ones_together() {
+    scenario(&[("shaders", shaders)], |scenario| {
+        let with = |faults: Value| json!({ "shader_object": true, "faults": faults });
+        let whole = scenario.on(Driver::Test(with(json!([])))).unwrap();
+        let keys = keys_of(scenario, &whole, "shaders", &Value::Null, "shaders");
+        // The second place is that of the linked fragment shader alone.
+        for (shader, key, stages) in [(0, keys[0], 0x20), (1, keys[1], 0x11)] {
+            let fault = json!({
+                "command": "vkCreateShadersEXT", "code": "spirv", "shader": shader, "die": "segv",
+            });
+            let stash = scenario.folder().join(format!("shader {shader}"));
+            let env = scenario.on(Driver::Test(with(json!([fault])))).unwrap().stash(&stash);
+            for times in 1..=2 {
+                let dead = scenario.run("shaders", &env, &Value::Null);
+                assert_eq!(dead.signal(), Some(libc::SIGSEGV), "{}", dead.ending());
+                assert_eq!(named(&env), [(key, stages, times)]);
+            }
+            scenario.run_ok::<Value>("shaders", &whole.clone().stash(stash), &Value::Null);
+            assert_eq!(named(&env), []);
+        }
+    });
+}
+
+/// The user, or the system for lack of memory, ends a program whose driver hangs.
+#[test]
+fn a_kill_from_outside_while_the_driver_hangs_names_the_pipeline() {
+    on(Driver::Test(json!({})), |scenario, env| {
+        let work = Work { count: PIPELINES, first: FIRST, ..Work::default() };
+        let keys = keys(scenario, env, &work, "hangs");
+        let reached = scenario.folder().join("reached");
+        let hangs = json!({ "touch": reached, "until": scenario.folder().join("never") });
+        let running = scenario.start("work", &dying(scenario, env, Shader::Compute, 2, hangs), &work);
+        until("the driver compiles", || reached.exists());
+        assert_eq!(deaths_of(env), [], "the program lives");
+        // SAFETY: kill takes plain numbers; the child is not waited for yet.
+        assert_eq!(unsafe { libc::kill(running.pid() as i32, libc::SIGKILL) }, 0);
+        assert_eq!(running.wait().signal(), Some(libc::SIGKILL));
+        assert_eq!(named(env), [(keys[2], 0x20, 1)]);
+    });
+}
+
+/// The step: a thread creates pipelines, and the program exits when the driver is at one of them.
+fn exits_beside(input: &Value) -> Value {
+    let (work, reached): (Work, PathBuf) = serde_json::from_value(input.clone()).unwrap();
+    std::thread::spawn(move || work::step(&serde_json::to_value(work).unwrap()));
+    until("the driver compiles", || reached.exists());
+    Value::Null
+}
+
+#[test]
+fn an_exit_in_order_from_another_thread_leaves_no_death() {
+    scenario(&[("exits", exits_beside)], |scenario| {
+        let reached = scenario.folder().join("reached");
+        let fault = json!({
+            "command": "vkCreateComputePipelines", "word": FIRST + 2,
+            "touch": reached, "until": scenario.folder().join("never"),
+        });
+        let env = scenario.on(Driver::Test(json!({ "faults": [fault] }))).unwrap();
+        let work = Work { count: PIPELINES, first: FIRST, ..Work::default() };
+        let gone = scenario.run("exits", &env, &(&work, &reached));
+        assert!(gone.status.success(), "{}", gone.ending());
+        assert!(reached.exists());
+        assert_eq!(deaths_of(&env), []);
+        assert_eq!(files(&env.stash_folder(), ".vkg"), [] as [PathBuf; 0]);
+    });
+}
+
+/// The step: a forked child dies in a compile of its own, while the driver compiles for a thread of its parent.
+fn forks_beside(input: &Value) -> Value {
+    let [reached, died, goes_on]: [PathBuf; 3] = serde_json::from_value(input.clone()).unwrap();
+    let instance = Instance::new(&InstanceOptions::default()).unwrap();
+    let device = Device::new(&instance, &DeviceOptions::default()).unwrap();
+    let create = |n| Work { count: 1, first: FIRST + n, ..Work::default() }.run(&device).all_made();
+    let mut made = create(0);
+    let ended = std::thread::scope(|scope| {
+        let beside = scope.spawn(|| create(1));
+        until("the driver compiles", || reached.exists());
+        let mut status = 0;
+        // SAFETY: the child makes the calls that children of real programs make, and its parent waits for it.
+        unsafe {
+            let child = libc::fork();
+            if child == 0 {
+                create(2);
+                libc::_exit(0);
+            }
+            libc::waitpid(child, &raw mut status, 0);
+        }
+        std::fs::write(died, []).unwrap();
+        until("the test has looked", || goes_on.exists());
+        made &= beside.join().unwrap();
+        status
+    });
+    json!([made, ended])
+}
+
+/// Its parent's file and marks are none of the child's.
+#[test]
+fn a_forked_child_that_dies_in_a_compile_tells_nothing_of_its_parent() {
+    scenario(&[("work", work::step), ("forks", forks_beside)], |scenario| {
+        let [reached, died, goes_on] =
+            ["reached", "died", "goes on"].map(|name| scenario.folder().join(name));
+        let command = "vkCreateComputePipelines";
+        let hangs = json!({ "command": command, "word": FIRST + 1, "touch": reached, "until": goes_on });
+        let dies = json!({ "command": command, "word": FIRST + 2, "die": "kill" });
+        let whole = scenario.on(Driver::Test(json!({}))).unwrap();
+        let keys = keys(scenario, &whole, &Work { first: FIRST, ..Work::default() }, "forks");
+        let env = scenario.on(Driver::Test(json!({ "faults": [hangs, dies] }))).unwrap();
+        let running = scenario.start("forks", &env, &[&reached, &died, &goes_on]);
+        until("the child has died", || died.exists());
+        assert!(deaths_of(&env).iter().all(|death| death.key != keys[1]), "the parent lives");
+        std::fs::write(goes_on, []).unwrap();
+        assert_eq!(running.wait().ok(), json!([true, libc::SIGKILL]));
+        let left = deaths_of(&env);
+        assert!(left.iter().all(|death| death.key == keys[2]), "{left:?}");
+    });
+}
+
+/// The step: creates a pipeline that nobody has recorded once a worker is in the driver.
+fn beside_a_worker(input: &Value) -> Value {
+    let (work, reached): (Work, PathBuf) = serde_json::from_value(input.clone()).unwrap();
+    let instance = Instance::new(&InstanceOptions::default()).unwrap();
+    let device = Device::new(&instance, &work.device_options()).unwrap();
+    until("a worker is in the driver", || reached.exists());
+    work.run(&device);
+    Value::Null
+}
+
+#[test]
+fn what_a_worker_makes_beside_is_no_compile_of_the_programs() {
+    scenario(&[("work", work::step), ("beside", beside_a_worker)], |scenario| {
+        let env = scenario.on(Driver::Test(json!({}))).unwrap().var("VKSTASH_BACKGROUND_WORKERS", "1");
+        let known = Work { count: 2, ..Work::default() };
+        (0..2).for_each(|_| drop(run(scenario, &env, &known)));
+        // A death of a process that gave artifacts to a driver: from now on calls of workers are marked.
+        let killed = Work { end: End::Kill(0), ..known };
+        assert_eq!(run_to_any_end(scenario, &env, &killed).signal(), Some(libc::SIGKILL));
+        let work = Work { count: 1, first: FIRST, ..Work::default() };
+        let key = keys(scenario, &env, &work, "beside")[0];
+        let reached = scenario.folder().join("reached");
+        let worker = json!({
+            "command": "vkCreatePipelineCache", "call": 1,
+            "touch": reached, "until": scenario.folder().join("never"),
+        });
+        let program = json!({ "command": "vkCreateComputePipelines", "word": FIRST, "die": "kill" });
+        let script = json!({ "faults": [worker, program] });
+        let dying = scenario.on(Driver::Test(script)).unwrap().stash(env.stash_folder());
+        let dying = dying.var("VKSTASH_BACKGROUND_WORKERS", "1");
+        let dead = scenario.run("beside", &dying, &(&work, &reached));
+        assert_eq!(dead.signal(), Some(libc::SIGKILL), "{}", dead.ending());
+        let marks: Vec<u8> = files(&env.stash_folder(), ".vkg")
+            .iter()
+            .flat_map(|file| {
+                std::fs::read(file).unwrap()[64..].chunks(64).map(|slot| slot[0]).collect::<Vec<_>>()
+            })
+            .filter(|mark| *mark != 0)
+            .collect();
+        assert_eq!(BTreeSet::from_iter(marks), BTreeSet::from([2, 3]), "docs/format.md: a worker, a compile");
+        assert_eq!(named(&env), [(key, 0x20, 1)]);
     });
 }
 

@@ -26,7 +26,7 @@ mod own_binaries;
 mod parked_validation;
 mod queries;
 mod ray_tracing;
-mod rays;
+pub mod rays;
 mod rebuilt;
 pub mod rig;
 mod state;
