@@ -325,6 +325,38 @@ fn workers_are_no_runs_of_the_program_and_use_nothing() {
     });
 }
 
+/// One worker more would end at it, and a program that asks for it is told of no failure.
+#[test]
+fn what_programs_ended_at_while_it_was_compiled_is_left_out_until_it_is_released() {
+    on(Driver::Test(json!({})), |scenario, env| {
+        let fault = json!({ "command": "vkCreateComputePipelines", "word": FIRST + 1, "die": "kill" });
+        let dying = under(scenario, env, json!({ "faults": [fault] }));
+        let counts = || {
+            let (report, well) = prewarm(env, &["--all", "--dry-run"]);
+            assert!(well, "{report:#}");
+            ["planned", "died_before"].map(|name| report["applications"][0][name].as_u64().unwrap())
+        };
+        // The first run does not record what it ends at, and one death may be anybody's.
+        for expected in [[0, 0], [0, 1]] {
+            let dead = scenario.run("work", &dying, &marked(3));
+            assert_eq!(dead.signal(), Some(libc::SIGKILL), "{}", dead.ending());
+            assert_eq!(counts(), expected);
+        }
+        let said = text(&tool(env, &["--all"]).output().unwrap());
+        let left_out = ", 1 left out: programs ended while compiling them (`vkstash quarantine`)\n";
+        assert!(said.contains(left_out) && said.contains("made 0, "), "{said}");
+        // An update of the driver may have mended it.
+        let (report, well) = prewarm(&under(scenario, env, update()), &["--all"]);
+        assert_eq!((&report["applications"][0]["died_before"], well), (&json!(0), true), "{report:#}");
+        assert!(report["made"].as_u64().unwrap() >= 1, "{report:#}");
+
+        let mut release = Command::new(paths::profile_folder().join("vkstash"));
+        env.apply(&mut release);
+        assert!(release.args(["quarantine", "--release"]).output().unwrap().status.success());
+        assert_eq!(counts(), [1, 0]);
+    });
+}
+
 /// Replaces the artifacts of that many keys by something that no driver takes, and names these keys.
 fn spoil(env: &Env, count: usize) -> Vec<String> {
     let mut keys = Vec::new();

@@ -48,6 +48,8 @@ pub(crate) struct Group {
     pub(crate) there: u64,
     /// Keys that were quarantined before, on this very driver.
     pub(crate) quarantined_before: u64,
+    /// Keys that programs ended at while this very driver compiled them.
+    pub(crate) died_before: u64,
     /// Keys to which this very driver has answered with an error.
     pub(crate) failed_before: u64,
     /// Keys of which this very driver has kept nothing.
@@ -69,6 +71,7 @@ impl Group {
             checks: VecDeque::new(),
             there: 0,
             quarantined_before: 0,
+            died_before: 0,
             failed_before: 0,
             not_kept_before: 0,
             changed: false,
@@ -495,6 +498,7 @@ impl<'a> Application<'a> {
                     group.checks.push_back(Task { present: true, ..task });
                 }
                 Standing::Quarantined => group.quarantined_before += 1,
+                Standing::Died => group.died_before += 1,
                 Standing::Failed => group.failed_before += 1,
                 Standing::NotKept => group.not_kept_before += 1,
                 Standing::Missing | Standing::There => {
@@ -519,6 +523,8 @@ enum Standing {
     There,
     /// A process died of it.
     Quarantined,
+    /// Programs ended while it was compiled for them.
+    Died,
     /// An error, or an artifact that it does not take.
     Failed,
     /// Nothing: its caches keep nothing of the pipeline.
@@ -531,6 +537,10 @@ impl Standing {
     /// By the part of that driver, if there is one.
     fn of(key: &Key, part: Option<&Part>) -> Standing {
         let Some(part) = part else { return Standing::Missing };
+        // An artifact beside it is one that the driver did not take, so it would be compiled again.
+        if part.compile_deaths(key) >= CRASH_LIMIT {
+            return Standing::Died;
+        }
         let mut payload = Vec::new();
         if part.read(Kind::Artifact, key, &mut payload) {
             return if part.crash_count(key) >= CRASH_LIMIT {

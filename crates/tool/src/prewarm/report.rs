@@ -69,6 +69,7 @@ struct Line {
     unconfirmed: u64,
     unchecked: BTreeMap<String, u64>,
     quarantined_before: u64,
+    died_before: u64,
     failed_before: u64,
     not_kept_before: u64,
     cannot: BTreeMap<String, u64>,
@@ -227,6 +228,7 @@ fn of_group(group: &Group, line: Line) -> Line {
         there: group.there,
         planned: group.tasks.len() as u64,
         quarantined_before: group.quarantined_before,
+        died_before: group.died_before,
         failed_before: group.failed_before,
         not_kept_before: group.not_kept_before,
         ..line
@@ -280,6 +282,7 @@ impl Line {
             (self.unchecked.values().sum(), "not checked"),
             (self.quarantined_before, "quarantined before"),
             (self.failed_before, "that the driver refuses"),
+            (self.died_before, "left out: programs ended while compiling them (`vkstash quarantine`)"),
         ] {
             if count > 0 {
                 write!(out, ", {count} {what}")?;
@@ -318,6 +321,7 @@ impl Line {
             "not_kept": self.unrecorded,
             "not_kept_before": self.not_kept_before,
             "quarantined_before": self.quarantined_before,
+            "died_before": self.died_before,
             "refused_before": self.failed_before,
             "not_made": self.cannot,
             "problems": self.problems,
