@@ -343,9 +343,9 @@ fn forks_beside(input: &Value) -> Value {
     json!([made, ended])
 }
 
-/// Its parent's file and marks are none of the child's.
+/// The child has a stash of its own: its death is told, and the mark of its parent is none of a dead process.
 #[test]
-fn a_forked_child_that_dies_in_a_compile_tells_nothing_of_its_parent() {
+fn a_forked_child_that_dies_in_a_compile_names_its_own_pipeline_alone() {
     scenario(&[("work", work::step), ("forks", forks_beside)], |scenario| {
         let [reached, died, goes_on] =
             ["reached", "died", "goes on"].map(|name| scenario.folder().join(name));
@@ -357,11 +357,10 @@ fn a_forked_child_that_dies_in_a_compile_tells_nothing_of_its_parent() {
         let env = scenario.on(Driver::Test(json!({ "faults": [hangs, dies] }))).unwrap();
         let running = scenario.start("forks", &env, &[&reached, &died, &goes_on]);
         until("the child has died", || died.exists());
-        assert!(deaths_of(&env).iter().all(|death| death.key != keys[1]), "the parent lives");
+        assert_eq!(named(&env), [(keys[2], 0x20, 1)], "the parent lives");
         std::fs::write(goes_on, []).unwrap();
         assert_eq!(running.wait().ok(), json!([true, libc::SIGKILL]));
-        let left = deaths_of(&env);
-        assert!(left.iter().all(|death| death.key == keys[2]), "{left:?}");
+        assert_eq!(named(&env), [(keys[2], 0x20, 1)], "the parent has ended in order");
     });
 }
 
