@@ -343,7 +343,7 @@ fn what_programs_ended_at_while_it_was_compiled_is_left_out_until_it_is_released
             assert_eq!(counts(), expected);
         }
         let said = text(&tool(env, &["--all"]).output().unwrap());
-        let left_out = ", 1 left out: programs ended while compiling them (`vkstash quarantine`)\n";
+        let left_out = ", 1 left out: programs died while compiling them (`vkstash quarantine`)\n";
         assert!(said.contains(left_out) && said.contains("made 0, "), "{said}");
         // An update of the driver may have mended it.
         let (report, well) = prewarm(&under(scenario, env, update()), &["--all"]);

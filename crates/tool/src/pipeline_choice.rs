@@ -13,7 +13,7 @@ pub(crate) enum PipelineChoiceError {
     #[error("{0:?} begins the keys of {1} pipelines; give more digits")]
     Several(String, usize),
     #[error(
-        "{0} ended while compiling the pipeline {1}, before it was recorded: the next run records it when it asks for it"
+        "{0} died while compiling the pipeline {1}, before it was recorded: the next run records it when it asks for it"
     )]
     NotRecorded(String, String),
 }

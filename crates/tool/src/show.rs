@@ -180,7 +180,7 @@ impl Ended<'_> {
     fn line(&self) -> String {
         let (age, moment) = (time::age(self.last_unix_ms, time::now()), moment(self.last_unix_ms));
         let times = died::times(self.times);
-        format!("programs ended {times} while compiling it, last {age} ({moment}), part {}", self.part)
+        format!("programs died {times} while compiling it, last {age} ({moment}), part {}", self.part)
     }
 }
 

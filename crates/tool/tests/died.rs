@@ -26,7 +26,7 @@ fn said(machine: &Machine, arguments: &[&str]) -> String {
 /// The next step that the doctor names for what a program ended at, and its key's first digits.
 fn doctor(machine: &Machine) -> (String, String) {
     let said = text(&output(machine.tool().arg("doctor")).stdout).to_owned();
-    let found = format!("note   {NAME} ended while compiling ");
+    let found = format!("note   {NAME} died while compiling ");
     let mut lines = said.lines().skip_while(|line| !line.starts_with(&found));
     let (line, next) = (lines.next().unwrap_or_else(|| panic!("{said}")), lines.next().unwrap());
     let (key, kind) = line.strip_prefix(&found).unwrap().split_once(' ').unwrap();
@@ -56,10 +56,10 @@ fn what_a_program_ended_at_is_named_shown_and_exported_as_soon_as_it_is_recorded
         [format!("`vkstash show {folder} {key}`"), format!("`vkstash export FILE.foz {folder} {key}`")];
     assert!(steps.iter().all(|step| next.contains(step)) && next.contains("`vkstash quarantine`"), "{next}");
     let listed = said(&machine, &["quarantine"]);
-    assert!(listed.contains(&key) && listed.contains("(ended twice while compiling, graphics)"), "{listed}");
+    assert!(listed.contains(&key) && listed.contains("(died twice while compiling, graphics)"), "{listed}");
 
     let shown = said(&machine, &["show", &folder, &key]);
-    assert!(shown.contains("\nprograms ended twice while compiling it, last "), "{shown}");
+    assert!(shown.contains("\nprograms died twice while compiling it, last "), "{shown}");
     let json: Value = serde_json::from_str(&said(&machine, &["show", NAME, &key, "--json"])).unwrap();
     assert!(json["deaths"][0]["times"] == 2 && json["deaths"][0]["last_unix_ms"].is_u64(), "{json}");
     let told = said(&machine, &["export", &file, &folder, &key]);
@@ -74,7 +74,7 @@ fn what_a_program_ended_at_is_named_shown_and_exported_as_soon_as_it_is_recorded
     // It is compiled at last.
     assert!(run(&machine, "{}").status.success());
     let shown = said(&machine, &["show", NAME, &key]);
-    assert!(!shown.contains("ended"), "{shown}");
+    assert!(!shown.contains("programs died"), "{shown}");
     assert_eq!(said(&machine, &["quarantine"]), "nothing is quarantined\n");
 }
 

@@ -60,9 +60,9 @@ fn pipelines_that_programs_ended_at_are_listed_by_key_and_released_alone() {
     });
     let listed = said(&sandbox, &dir, &[]);
     let expected = [
-        ("01", "ended once while compiling, graphics"),
-        ("02", "ended twice while compiling, compute"),
-        ("03", "ended 3 times while compiling, ray tracing"),
+        ("01", "died once while compiling, graphics"),
+        ("02", "died twice while compiling, compute"),
+        ("03", "died 3 times while compiling, ray tracing"),
     ];
     let part = header().short_digest();
     let line = |done: &str, (key, what): (&str, &str)| {
@@ -98,11 +98,11 @@ fn deaths_in_a_compile_and_of_the_artifact_are_told_and_released_together() {
     };
     put(CRASH_LIMIT - 1);
     assert!(with_part(&dir, |part| matches!(part.admit(&[1; 32]), Admission::Granted(_))));
-    assert!(said(&sandbox, &dir, &["--release"]).contains(" of game (ended twice while compiling, compute)"));
+    assert!(said(&sandbox, &dir, &["--release"]).contains(" of game (died twice while compiling, compute)"));
     assert_eq!(with_part(&dir, |part| part.crash_count(&[1; 32])), CRASH_LIMIT - 1);
     put(CRASH_LIMIT);
     let listed = said(&sandbox, &dir, &[]);
-    let both = format!("({CRASH_LIMIT} processes died, ended twice while compiling, compute)");
+    let both = format!("({CRASH_LIMIT} processes died, died twice while compiling, compute)");
     assert!(listed.contains(&both) && listed.lines().count() == 1, "{listed}");
     said(&sandbox, &dir, &["--release"]);
     assert_eq!(said(&sandbox, &dir, &[]), "nothing is quarantined\n");

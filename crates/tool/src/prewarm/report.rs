@@ -282,7 +282,7 @@ impl Line {
             (self.unchecked.values().sum(), "not checked"),
             (self.quarantined_before, "quarantined before"),
             (self.failed_before, "that the driver refuses"),
-            (self.died_before, "left out: programs ended while compiling them (`vkstash quarantine`)"),
+            (self.died_before, "left out: programs died while compiling them (`vkstash quarantine`)"),
         ] {
             if count > 0 {
                 write!(out, ", {count} {what}")?;
