@@ -264,14 +264,22 @@ fn the_pipeline_that_a_program_died_of_stands_before_the_verdict() {
         let (name, death) = (application["name"].as_str().unwrap(), &application["deaths"][0]);
         assert_eq!((&death["stages"], &death["deaths"]), (&json!(32), &json!(1)), "{application:#}");
         let key = &death["key"].as_str().unwrap()[..8];
-        let line = format!(
-            "died while compiling {key} (compute): `vkstash show {name} {key}`, `vkstash export {key}.foz {name} {key}`"
-        );
+        let line = format!("died while compiling {key} (compute): ");
         let said = text(&died.stderr);
-        assert!(said.contains(&format!("vkstash: {name}: {line}\n")), "{line}: {said}");
+        assert!(said.contains(&format!("vkstash: {name}: {line}")), "{line}: {said}");
         assert!(!said.contains("created no pipeline\n"), "{said}");
         let listed = stats(&dies, &[name]);
-        assert!(listed.contains(&format!("\n  {line}\n")), "{line}: {listed}");
+        assert!(listed.contains(&format!("\n  {line}")), "{line}: {listed}");
+
+        // The next one dies of it, too, and has recorded before what it is made of.
+        let again = computes(&dies);
+        let said = text(&again.stderr);
+        let shows = format!(
+            "{line}`vkstash show {name} {key}` shows it, and `vkstash export {key}.foz {name} {key}` "
+        );
+        assert!(!again.status.success() && said.contains(&shows), "{shows}: {said}");
+        let shown = tool(&dies, &["show", name, key]).output().unwrap();
+        assert!(shown.status.success() && text(&shown.stdout).contains("died twice"), "{shown:?}");
 
         // The next session goes well, and nothing is said any more.
         let env = scenario.on(Driver::Test(json!({}))).unwrap().stash(dies.stash_folder());

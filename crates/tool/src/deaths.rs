@@ -1,5 +1,9 @@
 //! Pipelines at which programs ended while a driver compiled them, in words.
 
+use std::path::Path;
+
+use vkstash_store::format::record::Kind;
+use vkstash_store::stash::browse::Browser;
 use vkstash_store::stash::deaths::Death;
 
 use crate::units::quoted;
@@ -15,10 +19,25 @@ pub(crate) fn words(death: &Death) -> String {
     format!("died while compiling {} ({})", digits(death), kind(death.stages))
 }
 
-/// The same, with what shows it, and what a report to the driver's developers needs.
-pub(crate) fn line(death: &Death, application: &str) -> String {
-    let (name, key) = (quoted(application), digits(death));
-    format!("{}: `vkstash show {name} {key}`, `vkstash export {key}.foz {name} {key}`", words(death))
+/// The same, and what helps.
+pub(crate) fn line(root: &Path, folder: &str, application: &str, death: &Death) -> String {
+    format!("{}: {}", words(death), next(root, folder, &quoted(application), death))
+}
+
+/// What shows it, and what a report to the driver's developers needs. `name`: what commands call the application in
+/// that folder. A process that dies in its first compile leaves no recipe.
+pub(crate) fn next(root: &Path, folder: &str, name: &str, death: &Death) -> String {
+    let portable = Browser::open(root, folder, "portable");
+    let is_recorded = portable.is_ok_and(|portable| portable.read(Kind::Recipe, &death.key, &mut Vec::new()));
+    let key = digits(death);
+    if is_recorded {
+        format!(
+            "`vkstash show {name} {key}` shows it, and `vkstash export {key}.foz {name} {key}` is for the driver's \
+                 developers"
+        )
+    } else {
+        "run the program again: what it is made of is recorded before the driver gets it".to_owned()
+    }
 }
 
 /// The first digits of the pipeline's key.

@@ -52,8 +52,7 @@ fn what_a_program_ended_at_is_named_shown_and_exported_as_soon_as_it_is_recorded
     run(&machine, DIES);
     let (same, next) = doctor(&machine);
     assert_eq!(same, key);
-    let steps =
-        [format!("`vkstash show {folder} {key}`"), format!("`vkstash export FILE.foz {folder} {key}`")];
+    let steps = [format!("`vkstash show {NAME} {key}`"), format!("`vkstash export {key}.foz {NAME} {key}`")];
     assert!(steps.iter().all(|step| next.contains(step)) && next.contains("`vkstash quarantine`"), "{next}");
     let listed = said(&machine, &["quarantine"]);
     assert!(listed.contains(&key) && listed.contains("(died twice while compiling, graphics)"), "{listed}");

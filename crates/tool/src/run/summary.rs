@@ -82,10 +82,11 @@ pub(crate) fn lines(root: Option<&Path>, ended: Ended) -> Vec<String> {
     if shares.last().is_some_and(|last| last.session().has_anything()) {
         shares.retain(|share| share.session().has_anything());
     }
+    let root = root.unwrap_or(Path::new(""));
     // A program that died before its first report.
     let has_share = |folder: &String| shares.iter().any(|share| share.folder.as_ref() == Some(folder));
     let of_others = deaths.iter().filter(|(folder, _)| !has_share(folder));
-    let mut lines: Vec<String> = of_others.map(|(folder, death)| died(folder, death)).collect();
+    let mut lines: Vec<String> = of_others.map(|(folder, death)| died(root, folder, death)).collect();
     if shares.is_empty() && lines.is_empty() {
         return Vec::from([nothing_reported(had_instance || has_reports)]);
     }
@@ -94,14 +95,13 @@ pub(crate) fn lines(root: Option<&Path>, ended: Ended) -> Vec<String> {
         lines.push(format!("and {}: `vkstash stats --all`", counted(left_out as u64, "other program")));
     }
     let now_ms = time::now();
-    let root = root.unwrap_or(Path::new(""));
     shares.iter().skip(left_out).for_each(|share| lines.extend(share.lines(root, now_ms)));
     lines
 }
 
-fn died(folder: &str, death: &Death) -> String {
+fn died(root: &Path, folder: &str, death: &Death) -> String {
     let name = AppName::of_folder(folder).map_or(folder.to_owned(), |name| name.display);
-    format!("{}: {}", plain(&name), deaths::line(death, &name))
+    format!("{}: {}", plain(&name), deaths::line(root, folder, &name, death))
 }
 
 /// Why there is nothing to tell of.
@@ -212,7 +212,7 @@ mod tests {
         let death = Death { key: [0x45; 32], stages: 0x20, deaths: 1, unix_ms: 1, part: String::new() };
         let deaths = Vec::from([("game-00000000-00000000".to_owned(), death)]);
         let said = super::lines(None, Ended { deaths, had_instance: true, ..Ended::default() });
-        let expected = "game: died while compiling 45454545 (compute): `vkstash show game 45454545`, ";
+        let expected = "game: died while compiling 45454545 (compute): run the program again: ";
         assert!(said.len() == 1 && said[0].starts_with(expected), "{said:?}");
     }
 }

@@ -144,7 +144,7 @@ struct Past {
 /// The pipelines at which processes ended then or later. The time of a death is in whole seconds.
 fn died(root: &Path, info: &ApplicationInfo, since_unix_ms: u64) -> Vec<Died> {
     let of = |death: Death| Died {
-        line: deaths::line(&death, &info.display),
+        line: deaths::line(root, &info.folder, &info.display, &death),
         key: hex::encode(death.key),
         stages: death.stages,
         deaths: death.deaths,
