@@ -1,6 +1,5 @@
 //! Programs that end while the driver compiles: the stash names the pipeline.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -403,7 +402,8 @@ fn what_a_worker_makes_beside_is_no_compile_of_the_programs() {
             })
             .filter(|mark| *mark != 0)
             .collect();
-        assert_eq!(BTreeSet::from_iter(marks), BTreeSet::from([2, 3]), "docs/format.md: a worker, a compile");
+        // docs/format.md: 2 a worker, which marks nothing before it knows of that death, 3 a compile.
+        assert!(marks.contains(&3) && marks.iter().all(|mark| [2, 3].contains(mark)), "{marks:?}");
         assert_eq!(named(&env), [(key, 0x20, 1)]);
     });
 }

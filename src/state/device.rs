@@ -376,7 +376,10 @@ impl Device {
                 let takes_versions = self.decided.shader_binaries.is_some() && !is_worker;
                 let versions = takes_versions.then(|| stash.siblings(&header, Kin::Versions));
                 let uses = DeviceUses::of(self.stats.number.get().copied().unwrap_or_default());
-                device.foresee_compiles();
+                // The tool knows of what its workers die.
+                if !is_worker {
+                    device.foresee_compiles();
+                }
                 Some(Stored::new(stash, device, uses, siblings, versions))
             }
             Err(error) => {

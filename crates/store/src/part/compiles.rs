@@ -15,8 +15,10 @@ use crate::part::crash_guard::Work;
 use crate::part::open::Part;
 
 impl Part {
-    /// The program may have a driver compile: the writer makes the guard file as soon as it runs.
+    /// The program may have a driver compile, and what it compiles is to be marked: the writer makes the guard file as
+    /// soon as it runs.
     pub fn foresee_compiles(&self) {
+        self.marks_compiles.store(self.is_of_a_device(), Ordering::Release);
         if self.is_of_a_device() && self.guard.get().is_none() {
             self.wants_guard.store(true, Ordering::Release);
             self.shared.foresee_guards();
@@ -24,9 +26,12 @@ impl Part {
     }
 
     /// Marks the pipeline of this key, of these VkShaderStageFlags, as compiled until the answer is dropped. Waits for
-    /// the guard file as [`Part::admit`] does. None: nothing is marked, because there is no guard file, the disk is too
-    /// slow, or too many are marked.
+    /// the guard file as [`Part::admit`] does. None: nothing is marked, because no compiles were
+    /// [foreseen](Part::foresee_compiles), there is no guard file, the disk is too slow, or too many are marked.
     pub fn compiling(&self, key: &Key, stages: u32) -> Option<InFlight> {
+        if !self.marks_compiles.load(Ordering::Acquire) {
+            return None;
+        }
         let guard = self.guard_in_time(&self.compile_guard_until, |_| true)??;
         let part = self.me.upgrade().filter(|_| guard.process() == fork::now())?;
         let slot = guard.enter(Work::Compile(key, stages)).ok()??;

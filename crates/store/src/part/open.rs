@@ -64,6 +64,8 @@ pub struct Part {
     pub(super) guard: OnceLock<Option<CrashGuard>>,
     /// The writer is to make it.
     pub(super) wants_guard: AtomicBool,
+    /// What the program has a driver compile is marked in the guard file.
+    pub(super) marks_compiles: AtomicBool,
     /// It is to say that this process gives unverified artifacts to a driver.
     pub(super) gives_artifacts: AtomicBool,
     /// Until then threads of the program wait for it before a driver gets an artifact.
@@ -128,6 +130,7 @@ impl Part {
             digests: Digests::default(),
             guard: OnceLock::new(),
             wants_guard: AtomicBool::new(false),
+            marks_compiles: AtomicBool::new(false),
             gives_artifacts: AtomicBool::new(false),
             guard_until: OnceLock::new(),
             compile_guard_until: OnceLock::new(),

@@ -10,8 +10,19 @@ use crate::tests::*;
 
 const STAGES: u32 = 0x11;
 
+/// A part whose compiles are marked.
 fn part(stash: &Stash) -> Arc<Part> {
-    stash.device(&header()).unwrap()
+    let part = stash.device(&header()).unwrap();
+    part.foresee_compiles();
+    part
+}
+
+#[test]
+fn a_process_that_foresees_no_compiles_marks_none_and_waits_for_no_guard_file() {
+    let root = root();
+    let stash = open(root.path());
+    let part = stash.device(&header()).unwrap();
+    assert!(part.compiling(&key(1), STAGES).is_none() && !part.has_guard());
 }
 
 /// The root of a stash, and the folder of its device part.

@@ -116,7 +116,8 @@ fn nothing_reported(was_loaded: bool) -> String {
     } else if set("VK_LOADER_LAYERS_DISABLE") {
         "the layer was not loaded: the command does not use Vulkan, or VK_LOADER_LAYERS_DISABLE kept the layer out"
     } else {
-        "the layer was not loaded: the command does not use Vulkan, or `vkstash doctor` tells why"
+        "the layer was not loaded: the command does not use Vulkan, or `vkstash doctor` tells why; a program that it has \
+         started and that begins later is recorded all the same (`vkstash stats`)"
     };
     hint.to_owned()
 }
