@@ -9,6 +9,7 @@ use ash::vk;
 use crate::guard::guard;
 use crate::hooks::inert::pass;
 use crate::state::device::Device;
+use crate::state::frames::Presented;
 use crate::state::live_devices;
 
 /// vkGetDeviceQueue.
@@ -76,10 +77,11 @@ pub unsafe extern "system" fn present(queue: vk::Queue, info: *const vk::Present
     let Some(next) = next.or_else(only_present) else {
         return vk::Result::ERROR_OUT_OF_HOST_MEMORY;
     };
-    let frame = device.as_ref().and_then(|device| device.present());
-    if let (Some(device), Some(frame)) = (&device, frame) {
-        let note = || device.stored().into_iter().for_each(|stored| stored.stash.note_timeline(frame));
-        guard("vkQueuePresentKHR", note, || ());
+    if let Some(device) = &device {
+        let presented = device.frames().present();
+        if presented != Presented::default() {
+            guard("vkQueuePresentKHR", || device.note(presented), || ());
+        }
     }
     // SAFETY: the program passes a live queue of the device that `next` belongs to, and a valid `info`.
     unsafe { next(queue, info) }

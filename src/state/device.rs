@@ -18,7 +18,7 @@ use super::device_stats::DeviceStats;
 use super::dispatch::DeviceTable;
 use super::driver_hits::DriverHits;
 use super::estimates::Estimates;
-use super::frames::Frames;
+use super::frames::{Frames, Presented};
 use super::instance::{Instance, PhysicalDevice};
 use super::lending::Lending;
 use super::objects::Objects;
@@ -47,7 +47,6 @@ use vkstash_store::forks as fork;
 use vkstash_store::format::device::DeviceHeader;
 use vkstash_store::format::record::{ESTIMATES, Key, Kind};
 use vkstash_store::reports::model::DeviceReport;
-use vkstash_store::reports::timeline::Frame;
 use vkstash_store::stash::siblings::Kin;
 use vkstash_store::stash::uses::DeviceUses;
 
@@ -252,9 +251,15 @@ impl Device {
         &self.stats.waits
     }
 
-    /// This thread of the program presents. Gives the frame that ends if it is worth noting.
-    pub fn present(&self) -> Option<Frame> {
-        self.stats.present()
+    /// Notes what has come of a presentation.
+    #[cold]
+    pub fn note(&self, presented: Presented) {
+        if presented.wants_report {
+            self.stats.counters.tell();
+        }
+        if let (Some(frame), Some(stored)) = (presented.frame, self.stored()) {
+            stored.stash.note_timeline(frame);
+        }
     }
 
     /// The driver's pipelineCreationCacheControl is on, so FAIL_ON_COMPILE_REQUIRED may be used (contract 2.7).

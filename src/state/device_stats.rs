@@ -7,7 +7,6 @@ use super::waits::Waits;
 use crate::stats::Counters;
 use vkstash_store::base::once::OnceLock;
 use vkstash_store::reports::model::DeviceReport;
-use vkstash_store::reports::timeline::Frame;
 use vkstash_store::reports::waiting::Waiting;
 
 /// One device of this process, as reports show it. It outlives the device.
@@ -29,15 +28,6 @@ pub struct DeviceStats {
 }
 
 impl DeviceStats {
-    /// This thread of the program presents. Gives the frame that ends if it is worth noting.
-    pub fn present(&self) -> Option<Frame> {
-        let presented = self.frames.present();
-        if presented.wants_report {
-            self.counters.tell();
-        }
-        presented.frame
-    }
-
     /// The program destroys it.
     pub fn leave(&self) {
         self.is_left.store(true, Ordering::SeqCst);

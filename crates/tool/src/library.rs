@@ -131,8 +131,8 @@ mod tests {
     #[test]
     fn cargo_builds_for_the_other_architecture_in_a_folder_of_its_name() {
         let Some(narrow) = Arch::own().and_then(Arch::sibling) else { return };
-        let found = candidates(Path::new("/work/target/release"), narrow);
-        let built = format!("/work/target/{}/release", narrow.cross_folder().unwrap());
+        let found = candidates(Path::new("/home/target/release"), narrow);
+        let built = format!("/home/target/{}/release", narrow.cross_folder().unwrap());
         assert_eq!(found.last().unwrap(), &Path::new(&built).join(FILE_NAME));
         assert!(
             candidates(Path::new("/usr/bin"), narrow).contains(&"/usr/lib32/libVkLayer_vkstash.so".into())
