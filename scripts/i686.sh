@@ -63,7 +63,7 @@ say "testing"
 export VKSTASH_KHRONOS_ICD=none VKSTASH_REQUIRE_DRIVERS=1
 export CARGO_TARGET_I686_UNKNOWN_LINUX_GNU_RUNNER="env LD_LIBRARY_PATH=$libraries"
 # The tool's tests of the layer clear the environment, which contains the path of the 32-bit libraries.
-cargo test --target "$target" -p vkstash -p vkstash-model -p vkstash-store --lib
+cargo test --target "$target" -p vkstash -p vkstash-host -p vkstash-model -p vkstash-store --lib
 cargo test --target "$target" -p vkstash-tool -- --skip layer::
 cargo test --target "$target" -p vkstash-layer-tests -- --skip programs:: --skip khronos:: --skip elevated::
 say "the 32-bit layer is $(target_folder)/$target/release/libVkLayer_vkstash.so"

@@ -24,7 +24,7 @@ trap 'rm -f "$scratch"' EXIT
 for profile in release packaged; do
     library=$target/$profile/libVkLayer_vkstash.so
     [ -e "$library" ] || continue
-    newer=$(find src crates/{model,store,sessions}/src Cargo.toml Cargo.lock build.rs -newer "$library" -print -quit)
+    newer=$(find src crates/{host,model,recipe,store,sessions}/src Cargo.toml Cargo.lock build.rs -newer "$library" -print -quit)
     if [ -n "$newer" ]; then
         say "$library is older than $newer: not checked"
         continue

@@ -4,11 +4,12 @@ use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use vkstash_store::disk::home::MOST_BASES;
-use vkstash_store::forks::PerProcess;
-use vkstash_store::format::app_name::AppName;
-use vkstash_store::format::record::Key;
-use vkstash_store::settings::{BackgroundMode, places};
+use vkstash_host::forks::PerProcess;
+use vkstash_model::app_name::AppName;
+use vkstash_model::background_mode::BackgroundMode;
+use vkstash_model::record::Key;
+use vkstash_store::home::MOST_BASES;
+use vkstash_store::settings::places;
 
 use vkstash_model::driver_options;
 use vkstash_model::variables::{

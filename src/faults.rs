@@ -5,9 +5,9 @@
 use std::time::Duration;
 
 #[cfg(debug_assertions)]
-use vkstash_store::base::once::OnceLock;
+use vkstash_host::once::OnceLock;
 #[cfg(debug_assertions)]
-use vkstash_store::base::sync::Mutex;
+use vkstash_host::sync::Mutex;
 
 /// Panics where VKSTASH_TEST_PANIC names this place: `PLACE`, or `PLACE:N` for the N-th time that it is reached. Where
 /// VKSTASH_TEST_HOLDS names it, the thread has a lock from now on.
@@ -142,7 +142,7 @@ pub fn until_memory(usual: Duration) -> Duration {
 #[cfg(debug_assertions)]
 #[unsafe(no_mangle)]
 pub extern "C" fn vkstash_test_held(in_callback: bool, to: *mut u8, size: usize) -> usize {
-    let name = vkstash_store::base::held::held(in_callback).unwrap_or_default();
+    let name = vkstash_host::held::held(in_callback).unwrap_or_default();
     let length = name.len().min(size);
     if length > 0 {
         // SAFETY: the test driver passes memory of `size` bytes.
@@ -157,7 +157,7 @@ pub extern "C" fn vkstash_test_held(in_callback: bool, to: *mut u8, size: usize)
 pub extern "C" fn vkstash_test_observe(observer: extern "C" fn(*const u8, usize)) {
     static OBSERVER: OnceLock<extern "C" fn(*const u8, usize)> = OnceLock::new();
     let _ = OBSERVER.set(observer);
-    vkstash_store::base::held::observe(|name| {
+    vkstash_host::held::observe(|name| {
         if let Some(observer) = OBSERVER.get() {
             observer(name.as_ptr(), name.len());
         }

@@ -13,12 +13,12 @@
 //! - `loader` the loader's interface; `pipeline_binary` an extension newer than the bindings
 //! - `stats` counters; `steps` what was tried for a pipeline
 //! - `live` what the process does now, for `vkstash watch`
-//! - `config`, `log`, `trace`, `guard`, `faults` the environment, log lines, traces, the end of panics and their tests;
-//!   `user_file` files that the user names
+//! - `config`, `log`, `trace`, `faults` the environment, log lines, traces, panics on purpose; `user_file` files that
+//!   the user names
 //!
 //! Below all of them are the crates `vkstash-recipe`, from create infos to recipes and back, `vkstash-model`, what
-//! recipes and reports are, `vkstash-sessions`, shader cache sessions, and `vkstash-store`: the stash on disk, and what
-//! every floor stands on.
+//! recipes and reports are, `vkstash-sessions`, shader cache sessions, `vkstash-store`, the stash on disk, and
+//! `vkstash-host`, the ground floor of a library inside another program's process.
 #![cfg_attr(not(test), deny(clippy::disallowed_types))]
 #![allow(non_snake_case, reason = "the library's file name follows the Vulkan loader's conventions")]
 
@@ -26,7 +26,6 @@ mod api;
 mod background;
 mod config;
 mod faults;
-mod guard;
 mod hooks;
 mod live;
 mod loader;
@@ -47,6 +46,7 @@ mod user_file;
 mod watched;
 
 use ash::vk;
+use vkstash_host::guard;
 
 pub use loader::NegotiateLayerInterface;
 
@@ -65,7 +65,7 @@ pub mod planned {
 pub unsafe extern "system" fn vkNegotiateLoaderLayerInterfaceVersion(
     interface: *mut NegotiateLayerInterface,
 ) -> vk::Result {
-    guard::prepare();
+    guard::prepare(log::init);
     // SAFETY: the loader passes its own VkNegotiateLayerInterface, which it keeps valid and writable for this call.
     let negotiate = || unsafe {
         loader::negotiate(
@@ -85,7 +85,7 @@ pub unsafe extern "system" fn vkNegotiateLoaderLayerInterfaceVersion(
 /// `input` and `output` are open descriptors, which belong to this call from now on.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vkstash_prewarm_worker(input: libc::c_int, output: libc::c_int) -> libc::c_int {
-    guard::prepare();
+    guard::prepare(log::init);
     // SAFETY: `input` and `output` are open descriptors that the tool has given away with this call.
     guard::guard("prewarm", || unsafe { prewarm::worker::run(input, output) }, || 2)
 }

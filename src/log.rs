@@ -12,10 +12,10 @@ use tracing::{Event, Metadata, Subscriber};
 
 use crate::config::OfProcess;
 use crate::user_file;
-use vkstash_store::base::descriptor::Descriptor;
-use vkstash_store::base::once::Once;
-use vkstash_store::base::signals;
-use vkstash_store::base::text::is_printable;
+use vkstash_host::descriptor::Descriptor;
+use vkstash_host::once::Once;
+use vkstash_host::signals;
+use vkstash_host::text::is_printable;
 
 /// Writes events as lines, `vkstash: warn: text`: the reader of a game's output must see where a line comes from. There
 /// are no spans.

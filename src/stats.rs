@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 
 use crate::live;
+use vkstash_host::once::OnceLock;
+use vkstash_host::sharded::Sharded;
+use vkstash_host::sync::Mutex;
 use vkstash_model::counters::{BypassReason, Count};
-use vkstash_store::base::once::OnceLock;
-use vkstash_store::base::sharded::Sharded;
-use vkstash_store::base::sync::Mutex;
 use vkstash_store::reports::model::BypassReport;
 
 const WIDTH: usize = Count::ALL.len();

@@ -6,9 +6,10 @@ use ash::vk;
 
 use crate::live::call::Call;
 use vkstash_model::live::Activity;
+use vkstash_model::record::Key;
+use vkstash_model::steps::Step;
 use vkstash_model::steps::{CreationResult, OrderReason, StepAnswer, StepSource, tenths};
-use vkstash_store::format::record::Key;
-use vkstash_store::reports::timeline::{Creation, MOST_STEPS, Step};
+use vkstash_store::reports::timeline::{Creation, MOST_STEPS};
 
 /// What is tried for one pipeline. It is kept on the stack of the call.
 pub struct Steps {

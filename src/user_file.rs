@@ -6,8 +6,8 @@ use std::path::Path;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, openat, unlinkat};
 use rustix::io::Errno;
 
-use vkstash_store::base::descriptor::Descriptor;
-use vkstash_store::base::owner;
+use vkstash_host::descriptor::Descriptor;
+use vkstash_host::owner;
 
 /// A regular file of the user's own, made where missing; or why not. Anybody may have put something else at a path in
 /// a folder that all may write to, and opening a pipe would wait for its reader.

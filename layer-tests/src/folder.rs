@@ -5,12 +5,12 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 
-use vkstash_store::settings::places::FILE;
+use vkstash_model::variables::CONFIG_FILE;
 
 /// Writes the configuration file of a root, which is created if it is missing. An empty text removes the file.
 pub fn configure(root: &Path, text: &str) {
     DirBuilder::new().recursive(true).mode(0o700).create(root).unwrap();
-    let file = root.join(FILE);
+    let file = root.join(CONFIG_FILE);
     if text.is_empty() {
         return fs::remove_file(file).unwrap();
     }

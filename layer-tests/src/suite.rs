@@ -7,8 +7,8 @@ use crate::child::{Outcome, Run, Scenario, scenario};
 use crate::env::{Driver, Env};
 use crate::waiting::PATIENCE;
 use crate::work::{self, Done, Work};
-use vkstash_store::format::app_name::AppName;
-use vkstash_store::format::record::{Key, Kind};
+use vkstash_model::app_name::AppName;
+use vkstash_model::record::{Key, Kind};
 use vkstash_store::stash::inspect::list_applications;
 use vkstash_store::stash::open::Stash;
 

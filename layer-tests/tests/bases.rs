@@ -13,7 +13,7 @@ use vkstash_layer_tests::child::{Run, Scenario, Step, scenario};
 use vkstash_layer_tests::env::{Driver, Env};
 use vkstash_layer_tests::skip;
 use vkstash_layer_tests::work::{self, Caches, Code, Done, Shader, Work};
-use vkstash_store::settings::places::FILE;
+use vkstash_model::variables::CONFIG_FILE;
 
 const STEPS: &[(&str, Step)] = &[("work", work::step), ("read-only", on_a_read_only_file_system)];
 
@@ -131,8 +131,8 @@ fn bases_of_the_settings_are_used_unless_others_may_write_to_the_file() {
             let own = scenario.folder().join(format!("own {mode:o}"));
             fs::create_dir(&own).unwrap();
             fs::set_permissions(&own, fs::Permissions::from_mode(0o700)).unwrap();
-            fs::write(own.join(FILE), format!("bases = ['{}']\n", base.display())).unwrap();
-            fs::set_permissions(own.join(FILE), fs::Permissions::from_mode(mode)).unwrap();
+            fs::write(own.join(CONFIG_FILE), format!("bases = ['{}']\n", base.display())).unwrap();
+            fs::set_permissions(own.join(CONFIG_FILE), fs::Permissions::from_mode(mode)).unwrap();
             let again = run(scenario, &env.clone().stash(&own), &program(Shader::Compute));
             let seen = ["from_base", "compiled"].map(|name| again.reports.sum(name));
             assert_eq!(seen, [u64::from(served), u64::from(COUNT - served)], "{:?}", again.reports);

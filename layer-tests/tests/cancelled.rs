@@ -8,13 +8,13 @@ use std::ptr;
 
 use serde_json::{Value, json};
 
+use vkstash_host::unwinding;
 use vkstash_layer_tests::child::scenario;
 use vkstash_layer_tests::env::Driver;
 use vkstash_layer_tests::test_driver::TestDriver;
 use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions};
 use vkstash_layer_tests::waiting::until;
 use vkstash_layer_tests::work::{Done, Shader, Work};
-use vkstash_store::base::unwinding;
 
 unsafe extern "C" {
     fn pthread_setcancelstate(state: libc::c_int, before: *mut libc::c_int) -> libc::c_int;

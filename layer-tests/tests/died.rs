@@ -6,6 +6,7 @@ use std::process::Command;
 use ash::vk;
 use serde_json::{Value, json};
 use vkstash_fossilize::archive::{Reader, Tag};
+use vkstash_host::text::hex;
 use vkstash_layer_tests::child::{Scenario, scenario};
 use vkstash_layer_tests::env::{Driver, Env};
 use vkstash_layer_tests::paths;
@@ -13,8 +14,7 @@ use vkstash_layer_tests::suite::{files, on, run, run_to_any_end};
 use vkstash_layer_tests::vulkan::{Device, DeviceOptions, Instance, InstanceOptions, shader_objects, spirv};
 use vkstash_layer_tests::waiting::until;
 use vkstash_layer_tests::work::{self, Caches, End, Shader, Work};
-use vkstash_store::base::text::hex;
-use vkstash_store::format::record::Key;
+use vkstash_model::record::Key;
 use vkstash_store::stash::deaths::{self, Death};
 use vkstash_store::stash::inspect::{list_applications, recorded_uses};
 

@@ -7,7 +7,7 @@ use std::process::Command;
 use vkstash_layer_tests::child::{Scenario, Step, scenario};
 use vkstash_layer_tests::env::{Driver, Env};
 use vkstash_layer_tests::work::{self, Code, Done, Work};
-use vkstash_store::format::app_name::AppName;
+use vkstash_model::app_name::AppName;
 
 const STEPS: &[(&str, Step)] = &[("work", work::step)];
 

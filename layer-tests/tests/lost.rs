@@ -11,8 +11,8 @@ use vkstash_layer_tests::child::{Run, Scenario};
 use vkstash_layer_tests::env::{Driver, Env};
 use vkstash_layer_tests::suite::{assert_all_served, device_segments, files, on, run};
 use vkstash_layer_tests::work::{Caches, Code, Done, Shader, Work};
-use vkstash_store::format::app_name::AppName;
-use vkstash_store::format::record::{Key, Kind};
+use vkstash_model::app_name::AppName;
+use vkstash_model::record::{Key, Kind};
 use vkstash_store::stash::inspect::list_applications;
 use vkstash_store::stash::open::Stash;
 

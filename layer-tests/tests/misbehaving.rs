@@ -19,7 +19,7 @@ use vkstash_layer_tests::test_driver::TestDriver;
 use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions};
 use vkstash_layer_tests::waiting::until;
 use vkstash_layer_tests::work::{self, Caches, Done, Work};
-use vkstash_store::format::record::Kind;
+use vkstash_model::record::Kind;
 use vkstash_store::stash::inspect::list_applications;
 
 const STEPS: &[(&str, Step)] =

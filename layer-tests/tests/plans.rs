@@ -12,8 +12,8 @@ use vkstash_layer_tests::test_driver::TestDriver;
 use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions, spirv};
 use vkstash_layer_tests::waiting::until;
 use vkstash_layer_tests::work::{self, Done, Work};
-use vkstash_store::format::app_name::AppName;
-use vkstash_store::format::record::{Key, Kind, RunDevices, UseRecord};
+use vkstash_model::app_name::AppName;
+use vkstash_model::record::{Key, Kind, RunDevices, UseRecord};
 use vkstash_store::stash::inspect::list_applications;
 use vkstash_store::stash::open::Stash;
 

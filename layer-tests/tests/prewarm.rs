@@ -14,8 +14,8 @@ use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions};
 use vkstash_layer_tests::waiting::PATIENCE;
 use vkstash_layer_tests::work::{self, Shader, Work};
 use vkstash_layer_tests::{folder, paths};
-use vkstash_store::format::app_name::AppName;
-use vkstash_store::format::record::Kind;
+use vkstash_model::app_name::AppName;
+use vkstash_model::record::Kind;
 use vkstash_store::stash::inspect::list_applications;
 use vkstash_store::stash::open::Stash;
 

@@ -16,9 +16,9 @@ use vkstash_layer_tests::suite::{device_segments, rewrite_artifacts};
 use vkstash_layer_tests::test_driver::TestDriver;
 use vkstash_layer_tests::vulkan::shader_objects::{self, Binary, Code, Shader};
 use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions, allocator, spirv};
+use vkstash_model::budgets::SHADER_BINARIES;
 use vkstash_model::failed::Refusals;
 use vkstash_model::payload::{self, StoredShaders, shaders_payload};
-use vkstash_store::base::memory::SHADER_BINARIES;
 
 const STEPS: &[(&str, Step)] = &[("shaders", shaders)];
 const NO_MEMORY: i32 = vk::Result::ERROR_OUT_OF_HOST_MEMORY.as_raw();

@@ -13,8 +13,8 @@ use super::types::{
 };
 use crate::background::mode::{self, Action, Event, Mode, ModeError};
 use crate::config;
-use crate::guard;
 use crate::state::process;
+use vkstash_host::guard;
 use vkstash_model::counters::Count;
 
 fn mode_of(number: u32) -> Option<Mode> {

@@ -4,7 +4,7 @@
 use std::ffi::{CStr, c_char};
 
 use super::{background, control, functions as own, identifiers, sessions};
-use crate::guard::guard;
+use vkstash_host::guard::guard;
 
 /// A function of this header, to be cast to its own type.
 pub type VkstashFunction = unsafe extern "C" fn();

@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwapOption;
+use vkstash_host::forks::PerProcess;
+use vkstash_host::once::OnceLock;
+use vkstash_host::sync::Mutex;
 use vkstash_sessions::session::Session;
-use vkstash_store::base::once::OnceLock;
-use vkstash_store::base::sync::Mutex;
-use vkstash_store::forks::PerProcess;
 
 use super::types::VkstashResult;
 

@@ -11,13 +11,13 @@ use vkstash_sessions::session::Session;
 use super::live;
 use super::types::{Text, VkstashAdapter, VkstashResult, VkstashSession, VkstashSessionDesc};
 use crate::config::{self, Config};
-use crate::guard;
 use crate::log;
 use crate::state::process;
+use vkstash_host::guard;
 
 /// Runs the body of an exported function: nothing unwinds out of it.
 pub(super) fn call(name: &'static str, body: impl FnOnce() -> VkstashResult) -> VkstashResult {
-    guard::prepare();
+    guard::prepare(log::init);
     guard::guard(name, body, || VkstashResult::VKSTASH_ERROR_INTERNAL)
 }
 

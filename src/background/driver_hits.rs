@@ -23,11 +23,11 @@ use crate::serve::request::Request;
 use crate::state::background_work::BackgroundWork;
 use crate::state::device::Device;
 use crate::state::driver_hits::DriverHit;
+use vkstash_host::once::OnceLock;
 use vkstash_model::counters::Count;
 use vkstash_model::failed::Event;
 use vkstash_model::live::Activity;
 use vkstash_recipe::rebuild::RebuildError;
-use vkstash_store::base::once::OnceLock;
 use vkstash_store::part::admission::Admission;
 
 /// How long the program must have created no pipelines. Loading comes first: a driver may serialise its calls, and

@@ -14,10 +14,11 @@ use std::time::{Duration, Instant};
 use crate::faults;
 use crate::live;
 use crate::state::device::Device;
-use vkstash_store::base::held::{HeldInDriver, Listed};
-use vkstash_store::base::once::OnceLock;
-use vkstash_store::base::signals;
-use vkstash_store::forks::PerProcess;
+use crate::state::held;
+use vkstash_host::forks::PerProcess;
+use vkstash_host::held::HeldInDriver;
+use vkstash_host::once::OnceLock;
+use vkstash_host::signals;
 
 /// How long a worker waits in a row for the program's calls. Threads that always have one under way do not starve it.
 pub(super) const YIELDS_FOR: Duration = Duration::from_millis(10);
@@ -259,7 +260,7 @@ pub fn without_workers<R>(call: impl FnOnce() -> R) -> R {
     // A thread that is cancelled in the driver would leave the gate closed.
     let _uncancelled = signals::Uncancelled::begin();
     gate.close_for_call(faults::time_limit(CALL_LIMIT));
-    let _closed = Closed(gate, Listed::ClosedGate.hold());
+    let _closed = Closed(gate, held::CLOSED_GATE.hold());
     call()
 }
 
@@ -311,7 +312,7 @@ impl Gate {
                 stop.inside.fetch_add(1, Ordering::SeqCst);
                 INSIDE.set(INSIDE.get() + 1);
                 let (gate, of_task) = (self.clone(), stop.clone());
-                let _held = Listed::Worker.hold();
+                let _held = held::WORKER.hold();
                 let entered = InDriver { gate, stop: of_task, _held };
                 // Either this thread sees that the gate was closed meanwhile, or that it is to stop, or the
                 // thread that closed the gate sees this thread inside.

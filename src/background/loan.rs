@@ -4,7 +4,7 @@ use std::ptr;
 
 use crate::state::device::Device;
 use crate::state::lending::{LentLayout, Postponed};
-use vkstash_store::format::record::Key;
+use vkstash_model::record::Key;
 
 /// A layout of the program's, which exists, as its samplers do, as long as this value.
 pub struct Loan<'a> {

@@ -22,8 +22,8 @@ use crate::state::stored::{Source, Stored};
 use vkstash_model::counters::Count;
 use vkstash_model::failed::{Event, Failed};
 use vkstash_model::payload::{self, FoundWith};
+use vkstash_model::record::{CRASH_LIMIT, Key, Kind};
 use vkstash_recipe::chain::Arena;
-use vkstash_store::format::record::{CRASH_LIMIT, Key, Kind};
 
 /// How a pipeline is made in the program's process: only in ways that cannot keep a worker for long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

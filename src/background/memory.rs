@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use crate::faults;
-use vkstash_store::base::descriptor::read_system_file;
+use vkstash_host::descriptor::read_system_file;
 
 /// The bytes that the process's control groups (cgroups(7), version 2) still allow; the largest number without a limit.
 pub fn left_of_groups() -> u64 {

@@ -7,12 +7,12 @@ use rustix::io::{Errno, fcntl_dupfd_cloexec};
 
 use super::pool::{self, Event as Signal, Pool};
 use crate::config::{Config, OfProcess};
-use vkstash_store::base::descriptor::Descriptor;
-use vkstash_store::base::signals;
-use vkstash_store::base::sync::Mutex;
-use vkstash_store::forks::PerProcess;
+use vkstash_host::descriptor::Descriptor;
+use vkstash_host::forks::PerProcess;
+use vkstash_host::signals;
+use vkstash_host::sync::Mutex;
+pub use vkstash_model::background_mode::BackgroundMode as Mode;
 use vkstash_store::settings;
-pub use vkstash_store::settings::BackgroundMode as Mode;
 
 /// What becomes of the measurements so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

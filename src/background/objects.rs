@@ -8,14 +8,14 @@ use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
 
 use crate::state::dispatch::DeviceTable;
+use vkstash_host::sync::{Mutex, MutexGuard};
 use vkstash_model::recipe::{Code, PipelineLayout, Recipe, RenderPass, Sampler, SetLayout, Shaders};
+use vkstash_model::record::{Key, Kind};
 use vkstash_model::{check, key, payload};
 use vkstash_recipe::capture::render_pass::uses;
 use vkstash_recipe::capture::{LibraryTraits, SubpassUse};
 use vkstash_recipe::rebuild::render_pass::{Form, render_pass};
 use vkstash_recipe::rebuild::{self, Limits, RebuildError, Rebuilt, Source, objects, shaders};
-use vkstash_store::base::sync::{Mutex, MutexGuard};
-use vkstash_store::format::record::{Key, Kind};
 
 /// What of a device decides how recipes are made into calls again.
 #[derive(Clone, Copy, Debug)]

@@ -8,8 +8,8 @@ use rustc_hash::FxBuildHasher;
 
 use super::gate;
 use crate::state::stored::Stored;
-use vkstash_store::base::sort;
-use vkstash_store::format::record::{Key, RunDevices};
+use vkstash_host::sort;
+use vkstash_model::record::{Key, RunDevices};
 use vkstash_store::stash::uses::Noted;
 
 /// The order.

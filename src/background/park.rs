@@ -27,8 +27,8 @@ use crate::state::plan::Plan;
 use crate::state::stored::Stored;
 use vkstash_model::counters::Count;
 use vkstash_model::live::Activity;
+use vkstash_model::record::Key;
 use vkstash_recipe::rebuild::RebuildError;
-use vkstash_store::format::record::Key;
 use vkstash_store::part::admission::Admission;
 
 /// How often it is looked whether memory is scarce, while finished pipelines wait for the program.

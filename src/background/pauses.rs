@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::gate;
 use crate::config::OfProcess;
 use crate::faults;
-use vkstash_store::base::thread;
+use vkstash_host::thread;
 
 /// A worker that waited for a processor for less than this goes on: threads wait as long on idle machines.
 const SHORT: Duration = Duration::from_micros(100);

@@ -15,14 +15,14 @@ pub use super::queue::Cancelled;
 use super::queue::{Queue, Taken};
 use crate::config::OfProcess;
 use crate::faults;
-use crate::guard::{contained, guard};
 use crate::log;
 use crate::trace::spans;
+use vkstash_host::forks::PerProcess;
+use vkstash_host::guard::{contained, guard};
+use vkstash_host::sync::{Condvar, Mutex, MutexGuard};
+use vkstash_host::thread::{self, Stack};
+use vkstash_model::background_mode::BackgroundMode;
 use vkstash_model::variables::Background;
-use vkstash_store::base::sync::{Condvar, Mutex, MutexGuard};
-use vkstash_store::base::thread::{self, Stack};
-use vkstash_store::forks::PerProcess;
-use vkstash_store::settings::BackgroundMode;
 
 /// Workers of a process at most, where the environment does not say.
 const WORKERS: usize = 2;

@@ -13,7 +13,7 @@ use ash::vk;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::faults;
-use vkstash_store::base::thread;
+use vkstash_host::thread;
 
 /// What all questions may compute together: so long, and so long for each. A driver may initialise something in the
 /// first ones: on an H200 one of the first nine computed for 10 ms, or three of them for 2.

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::gate::Stop;
-use vkstash_store::base::sort;
+use vkstash_host::sort;
 
 /// Why a task is not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -17,12 +17,12 @@ use crate::state::stored::Stored;
 use vkstash_model::counters::BypassReason;
 use vkstash_model::identifier::{NativeIdentifier, module_identity};
 use vkstash_model::recipe::{Pipeline, Recipe};
+use vkstash_model::record::{Key, Kind};
 use vkstash_model::{check, key};
 use vkstash_recipe::capture::{Library, Objects, SubpassUse};
 use vkstash_recipe::chain::Refusal;
 use vkstash_recipe::rebuild::RebuildError;
 use vkstash_recipe::rebuild::pipeline::{Info, pipeline};
-use vkstash_store::format::record::{Key, Kind};
 
 /// Why a pipeline is not made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -9,11 +9,11 @@ use super::objects::{DeviceTraits, OwnObjects};
 use super::pool::{self, Owner, Producer};
 use crate::state::device::{Device, IdentifierMode};
 use crate::state::instance::Instance;
+use vkstash_host::forks::PerProcess;
+use vkstash_host::sync::{Mutex, MutexGuard};
+use vkstash_model::background_mode::BackgroundMode;
 use vkstash_model::counters::Count;
 use vkstash_recipe::rebuild::Limits;
-use vkstash_store::base::sync::{Mutex, MutexGuard};
-use vkstash_store::forks::PerProcess;
-use vkstash_store::settings::BackgroundMode;
 
 /// Background work of one kind for one device.
 pub(super) trait Work: Send + Sync + 'static {

@@ -5,12 +5,12 @@ use std::slice;
 
 use ash::vk;
 
-use crate::guard::guard;
 use crate::hooks::inert::pass;
 use crate::serve::complete_data;
 use crate::state::cache_state::CacheState;
 use crate::state::live_devices;
 use crate::state::private_cache::HEADER_SIZE;
+use vkstash_host::guard::guard;
 
 /// vkCreatePipelineCache.
 pub unsafe extern "system" fn create(

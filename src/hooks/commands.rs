@@ -12,11 +12,11 @@ use super::{
     physical, pipelines, queues, ray_tracing, render_passes, shaders,
 };
 use crate::api::functions::{self, VkstashFunction};
-use crate::guard::guard;
 use crate::state::device::{Device, IdentifierMode};
 use crate::state::dispatch::PfnCreateDataGraphPipelines;
 use crate::state::live_devices::Entry;
 use crate::{pipeline_binary, state};
+use vkstash_host::guard::guard;
 
 /// A hook as the loader wants it.
 macro_rules! erased {

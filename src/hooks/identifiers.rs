@@ -2,11 +2,11 @@
 
 use ash::vk;
 
-use crate::guard::guard;
 use crate::state::live_devices;
+use vkstash_host::guard::guard;
 use vkstash_model::identifier;
+use vkstash_model::record::Key;
 use vkstash_recipe::capture::stage;
-use vkstash_store::format::record::Key;
 
 /// vkGetShaderModuleIdentifierEXT.
 pub unsafe extern "system" fn of_module(

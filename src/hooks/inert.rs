@@ -43,7 +43,7 @@ macro_rules! pass {
             // SAFETY: the program passes a live device, and destroys it only after this command has returned.
             unsafe { $crate::hooks::inert::table($handle) }
         };
-        let table = $crate::guard::guard(stringify!($command), table, || None);
+        let table = vkstash_host::guard::guard(stringify!($command), table, || None);
         return match table.and_then(|table| table.$command) {
             // SAFETY: the device is live, and the arguments are those that the program passes to the same command,
             // valid until it returns.

@@ -8,13 +8,13 @@ use ash::vk;
 use crate::background::{gate, work};
 use crate::config::{self, Config, OfProcess};
 use crate::faults;
-use crate::guard::{guard, keep_or_undo};
 use crate::loader::{self, InstanceLink};
 use crate::log;
 use crate::state::dispatch::{InstanceTable, instance_resolver};
 use crate::state::excluded;
 use crate::state::instance::{self, Instance};
 use crate::state::process;
+use vkstash_host::guard::{guard, keep_or_undo};
 use vkstash_recipe::application::Application;
 use vkstash_store::reports::runs;
 

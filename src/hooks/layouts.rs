@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use ash::vk;
 
-use crate::guard::guard;
 use crate::hooks::inert::pass;
 use crate::state::described::{Encoded, SamplerObject, SetLayoutObject};
 use crate::state::device::{Device, ObjectsOfDevice};
 use crate::state::live_devices;
+use vkstash_host::guard::guard;
 use vkstash_recipe::capture::objects;
 
 /// Defines the create and destroy hooks of one type of object.

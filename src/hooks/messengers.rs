@@ -9,10 +9,10 @@ use std::ffi::{c_char, c_void};
 use ash::vk;
 
 use crate::background::gate;
-use crate::guard::guard;
 use crate::state::instance;
-use vkstash_store::base::sync::Mutex;
-use vkstash_store::forks::PerProcess;
+use vkstash_host::forks::PerProcess;
+use vkstash_host::guard::guard;
+use vkstash_host::sync::Mutex;
 
 /// A callback of the program's and what it wants to be called with, both as numbers.
 struct ProgramCallback {

@@ -2,11 +2,11 @@
 
 use ash::vk;
 
-use crate::guard::guard;
 use crate::hooks::inert::pass;
 use crate::state::described::Module;
 use crate::state::device::Device;
 use crate::state::live_devices;
+use vkstash_host::guard::guard;
 use vkstash_model::counters::Count;
 use vkstash_model::identifier;
 use vkstash_model::payload::module_record;

@@ -2,13 +2,13 @@
 
 use ash::vk;
 
-use crate::guard::{guard, tls_destroyed};
 use crate::hooks::inert::pass;
 use crate::serve::settle;
 use crate::state::device::Device;
 use crate::state::dispatch::PfnCreateDataGraphPipelines;
 use crate::state::live_devices;
 use crate::state::program_cache::ProgramCache;
+use vkstash_host::guard::{guard, tls_destroyed};
 use vkstash_model::counters::BypassReason;
 use vkstash_model::structures::DATA_GRAPH;
 use vkstash_recipe::chain::Refusal;

@@ -9,9 +9,9 @@ use std::ffi::{CStr, c_char};
 use ash::vk;
 use smallvec::SmallVec;
 
-use crate::guard::guard;
 use crate::loader::LAYER_NAME;
 use crate::state::instance::{self, Instance, PhysicalDevice};
+use vkstash_host::guard::guard;
 use vkstash_model::identifier::ALGORITHM_UUID;
 use vkstash_recipe::chain;
 

@@ -7,7 +7,6 @@ use ash::vk::{self, Handle};
 
 use crate::background::gate::{self, ProgramCall};
 use crate::faults;
-use crate::guard::{guard, guard_within, tls_destroyed};
 use crate::hooks::inert::pass;
 use crate::live;
 use crate::serve::call::{self, Answer, Call};
@@ -18,10 +17,11 @@ use crate::state::live_devices;
 use crate::state::program_cache::ProgramCache;
 use crate::state::waits::Wait;
 use crate::trace::spans::{self, Span};
+use vkstash_host::guard::{guard, guard_within, tls_destroyed};
+use vkstash_host::signals::Uncancelled;
 use vkstash_model::counters::Count;
 use vkstash_model::live::Activity;
 use vkstash_recipe::chain::Arena;
-use vkstash_store::base::signals::Uncancelled;
 
 /// vkCreateComputePipelines.
 pub unsafe extern "system" fn create_compute(

@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 use ash::vk;
 
-use crate::guard::guard;
 use crate::hooks::inert::pass;
 use crate::state::device::Device;
 use crate::state::frames::Presented;
 use crate::state::live_devices;
+use vkstash_host::guard::guard;
 
 /// vkGetDeviceQueue.
 pub unsafe extern "system" fn get(handle: vk::Device, family: u32, index: u32, queue: *mut vk::Queue) {

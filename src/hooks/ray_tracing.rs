@@ -5,16 +5,16 @@ use std::time::Instant;
 use ash::vk::{self, Handle};
 
 use super::pipelines;
-use crate::guard::{guard, guard_within, tls_destroyed};
 use crate::hooks::inert::pass;
 use crate::live::call::Call;
 use crate::serve::create_info::Creation;
 use crate::serve::{deferred, operation as operations};
 use crate::state::live_devices;
 use crate::state::program_cache::ProgramCache;
+use vkstash_host::guard::{guard, guard_within, tls_destroyed};
+use vkstash_host::signals::Uncancelled;
 use vkstash_model::counters::Count;
 use vkstash_model::live::Activity;
-use vkstash_store::base::signals::Uncancelled;
 
 /// vkCreateRayTracingPipelinesKHR.
 pub unsafe extern "system" fn create_khr(

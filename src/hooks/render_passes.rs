@@ -3,11 +3,11 @@
 use ash::vk;
 
 use super::layouts::object_hooks;
-use crate::guard::guard;
 use crate::hooks::inert::pass;
 use crate::state::described::{Described, Encoded};
 use crate::state::device::Device;
 use crate::state::live_devices;
+use vkstash_host::guard::guard;
 use vkstash_model::key;
 use vkstash_model::recipe::RenderPass;
 use vkstash_recipe::capture::render_pass::{self, uses};

@@ -3,12 +3,12 @@
 use ash::vk;
 
 use super::pipelines::begin;
-use crate::guard::{guard, guard_within, tls_destroyed};
 use crate::hooks::inert::pass;
 use crate::serve::shaders;
 use crate::state::live_devices;
+use vkstash_host::guard::{guard, guard_within, tls_destroyed};
+use vkstash_host::signals::Uncancelled;
 use vkstash_model::counters::Count;
-use vkstash_store::base::signals::Uncancelled;
 
 /// vkCreateShadersEXT.
 pub unsafe extern "system" fn create(

@@ -8,7 +8,7 @@ use ash::vk;
 
 use super::page::Page;
 use vkstash_model::live::{self, Activity, CALL, CALLS, MOST_CALLS};
-use vkstash_store::format::record::Key;
+use vkstash_model::record::Key;
 
 /// Places that a thread looks at. Where all of them are taken its call is not shown.
 const LOOKS: usize = 8;

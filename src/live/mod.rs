@@ -13,10 +13,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use self::page::{Page, PageError};
 use crate::log;
+use vkstash_host::forks::PerProcess;
+use vkstash_host::sharded::{SHARDS, own_shard};
 use vkstash_model::counters::Count;
 use vkstash_model::live::{self, COUNTERS, STRIPE, STRIPES, header};
-use vkstash_store::base::sharded::{SHARDS, own_shard};
-use vkstash_store::forks::PerProcess;
 
 const _: () = assert!(SHARDS == STRIPES, "each shard of threads has a stripe");
 

@@ -11,11 +11,11 @@ use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 
+use vkstash_host::descriptor::Descriptor;
+use vkstash_host::forks as fork;
+use vkstash_host::signals;
+use vkstash_host::util::unix_ms;
 use vkstash_model::live::{MAGIC, NAME, SIZE, VERSION, header};
-use vkstash_store::base::descriptor::Descriptor;
-use vkstash_store::base::signals;
-use vkstash_store::base::util::unix_ms;
-use vkstash_store::forks as fork;
 
 const NUMBERS: usize = SIZE / size_of::<AtomicU64>();
 

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use super::tool::{self, Environment, Errand, NotStarted, When};
 use crate::faults;
-use crate::guard::contained;
 use crate::state::device::Device;
-use vkstash_store::base::once::Once;
-use vkstash_store::base::sync::{Mutex, MutexGuard};
-use vkstash_store::base::thread::{self, Stack};
-use vkstash_store::forks::PerProcess;
-use vkstash_store::settings::BackgroundMode;
+use vkstash_host::forks::PerProcess;
+use vkstash_host::guard::contained;
+use vkstash_host::once::Once;
+use vkstash_host::sync::{Mutex, MutexGuard};
+use vkstash_host::thread::{self, Stack};
+use vkstash_model::background_mode::BackgroundMode;
 
 /// A program that ends waits for so long until the tool is started, which takes about one millisecond.
 const PATIENCE: Duration = Duration::from_millis(20);

@@ -13,13 +13,13 @@ use crate::serve::create_info::{CreateInfo, Creation};
 use crate::state::stored::Stored;
 use vkstash_model::counters::Count;
 use vkstash_model::recipe::{Pipeline, Recipe, Shaders};
+use vkstash_model::record::{Key, Kind};
 use vkstash_model::{check, key};
 use vkstash_recipe::capture::LibraryTraits;
 use vkstash_recipe::chain::Arena;
 use vkstash_recipe::rebuild::RebuildError;
 use vkstash_recipe::rebuild::pipeline::{Info, pipeline};
 use vkstash_recipe::rebuild::shaders;
-use vkstash_store::format::record::{Key, Kind};
 
 /// Libraries of libraries of libraries: deeper than any program nests them.
 const DEEPEST: u32 = 8;

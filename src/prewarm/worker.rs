@@ -24,14 +24,14 @@ use ash::vk;
 use super::pipelines::{Pipelines, RecipeOutcome};
 use super::program::{Loader, Program, ProgramError};
 use crate::config::Config;
-use crate::guard::guard;
 use crate::state::process::Session;
+use vkstash_host::guard::guard;
+use vkstash_host::signals;
+use vkstash_host::text::hex;
+use vkstash_model::record::{Key, Kind};
 use vkstash_model::{check, key};
 use vkstash_recipe::application::Application;
 use vkstash_recipe::device_configuration::DeviceConfiguration;
-use vkstash_store::base::signals;
-use vkstash_store::base::text::hex;
-use vkstash_store::format::record::{Key, Kind};
 
 /// Serves the parent until the input ends. 0: it ended in order.
 ///

@@ -18,7 +18,7 @@ use crate::state::stored::{Source, Stored};
 use crate::state::width::Width;
 use vkstash_model::failed::Refusals;
 use vkstash_model::payload;
-use vkstash_store::format::record::{Key, Kind};
+use vkstash_model::record::{Key, Kind};
 use vkstash_store::part::admission::Admission;
 use vkstash_store::part::records::FoundIn;
 

@@ -3,14 +3,14 @@
 
 use ash::vk;
 
-use crate::guard::tls_destroyed;
 use crate::state::cache_answer::{DriverSize, WholeInUse};
 use crate::state::cache_state::CacheState;
 use crate::state::device::Device;
 use crate::state::parked::UNKNOWN_BYTES;
 use crate::state::private_cache::PADDING;
+use vkstash_host::guard::tls_destroyed;
 use vkstash_model::payload;
-use vkstash_store::format::record::Key;
+use vkstash_model::record::Key;
 
 /// Answers vkGetPipelineCacheData. None: the driver is to be asked as if there was no layer.
 ///

@@ -13,8 +13,8 @@ use crate::state::driver_hits::DriverHit;
 use crate::state::private_cache::PrivateCache;
 use vkstash_model::failed::Refusals;
 use vkstash_model::payload;
+use vkstash_model::record::{Key, Kind};
 use vkstash_recipe::chain::Arena;
-use vkstash_store::format::record::{Key, Kind};
 
 /// Leaves it to background work to record what the driver has of this key. False: it is there, or cannot be recorded.
 pub fn leave_to_workers(device: &Device, key: &Key, took: Duration) -> bool {

@@ -10,7 +10,7 @@ use super::order::{Facts, FirstFacts};
 use super::request::Request;
 use super::{driver_hits, record};
 use crate::state::program_cache::{Contents, ProgramCache};
-use vkstash_store::format::record::Key;
+use vkstash_model::record::Key;
 
 /// What a call with a deferred operation may hand out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,9 +13,9 @@ use vkstash_model::identifier::NativeIdentifier;
 use vkstash_model::key;
 use vkstash_model::payload;
 use vkstash_model::recipe::{Code, Recipe};
+use vkstash_model::record::Key;
 use vkstash_recipe::capture::stage::{self, Named, Naming};
 use vkstash_recipe::chain::{self, Arena, Edit};
-use vkstash_store::format::record::Key;
 
 type Stages = SmallVec<[vk::PipelineShaderStageCreateInfo<'static>; 5]>;
 

@@ -10,16 +10,16 @@ use super::create_info::CreateInfo as _;
 use super::feedback;
 use super::settle;
 use super::verdict::{MadeWith, Origin, PendingEntry, Place, Record, Subject, Verdict};
-use crate::guard::guard;
 use crate::state::deferred::{DeferredCall, Element, Taken, Ticket};
 use crate::state::device::{Device, IdentifierMode};
 use crate::state::pipeline_class::PipelineClass;
 use crate::state::program_cache::ProgramCache;
+use vkstash_host::guard::guard;
+use vkstash_host::memory;
 use vkstash_model::counters::Count;
 use vkstash_model::failed::Refusals;
 use vkstash_model::payload;
 use vkstash_recipe::capture::stage::Naming;
-use vkstash_store::base::memory;
 
 /// The artifact of a call that makes several pipelines holds them all, and is kept for each of them: only while the
 /// copies stay below this many bytes.

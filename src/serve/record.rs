@@ -16,9 +16,9 @@ use crate::state::policy::CacheHabit;
 use crate::state::stored::{Source, Stored};
 use vkstash_model::failed::{Event, Failed};
 use vkstash_model::payload::{self, FoundWith, module_record};
+use vkstash_model::record::{Key, Kind};
 use vkstash_model::steps::StepAnswer;
 use vkstash_recipe::capture::stage::{self, Named};
-use vkstash_store::format::record::{Key, Kind};
 
 /// What has become of what a verdict wants recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -5,10 +5,10 @@ use super::create_info::{CreateInfo, Creation};
 use vkstash_model::counters::BypassReason;
 use vkstash_model::key;
 use vkstash_model::recipe::Parts;
+use vkstash_model::record::Key;
 use vkstash_model::shader_set::ShaderSet;
 use vkstash_recipe::capture::{Captured, InlineModules, Library, LibraryTraits, Objects, Scratch};
 use vkstash_recipe::chain::Refusal;
-use vkstash_store::format::record::Key;
 
 /// What the stash knows a pipeline by.
 pub struct DescribedPipeline<'a> {

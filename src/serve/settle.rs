@@ -23,10 +23,10 @@ use crate::state::switches::{self, CacheKinds};
 use crate::steps::Steps;
 use crate::trace::spans;
 use vkstash_model::counters::Count;
+use vkstash_model::record::Key;
 use vkstash_model::steps::{CreationResult, StepAnswer, StepSource};
 use vkstash_model::structures;
 use vkstash_recipe::chain::Refusal;
-use vkstash_store::format::record::Key;
 
 /// What is added to the counters.
 pub type Counts = SmallVec<[(Count, u64); 8]>;

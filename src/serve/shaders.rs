@@ -17,15 +17,15 @@ use crate::state::device::Device;
 use crate::state::shader_code::Binaries;
 use crate::state::sized_data;
 use crate::state::stored::Stored;
+use vkstash_host::sort;
 use vkstash_model::counters::{BypassReason, Count};
 use vkstash_model::failed::Refusals;
 use vkstash_model::key;
 use vkstash_model::live::Activity;
 use vkstash_model::payload::{self, ShaderBinaries, StoredShaders, module_record};
+use vkstash_model::record::{Key, Kind};
 use vkstash_recipe::capture::{InlineModules, shaders as capture};
 use vkstash_recipe::chain::Refusal;
-use vkstash_store::base::sort;
-use vkstash_store::format::record::{Key, Kind};
 use vkstash_store::part::admission::Admission;
 
 type Info<'a> = vk::ShaderCreateInfoEXT<'a>;

@@ -20,10 +20,10 @@ use crate::steps::Steps;
 use vkstash_model::counters::Count;
 use vkstash_model::failed::Refusals;
 use vkstash_model::payload;
+use vkstash_model::record::Key;
 use vkstash_model::shader_set::ShaderSet;
 use vkstash_model::steps::StepAnswer;
 use vkstash_recipe::chain::Refusal;
-use vkstash_store::format::record::Key;
 
 /// What has become of a request.
 pub struct Verdict<'a> {

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::lending::Keys;
-use crate::guard::contained;
-use vkstash_store::base::sync::Mutex;
+use vkstash_host::guard::contained;
+use vkstash_host::sync::Mutex;
 
 /// Work for one device that the program does not wait for. It is told on a thread of the program, within one of the
 /// program's calls, and returns at once.

@@ -5,7 +5,7 @@
 use rustc_hash::FxHashSet;
 use sha2::{Digest as _, Sha256};
 
-use vkstash_store::base::sync::{Mutex, MutexGuard};
+use vkstash_host::sync::{Mutex, MutexGuard};
 
 /// The first half of the SHA-256 of a blob: a wrong "hit" would be a lie to the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

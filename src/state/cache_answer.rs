@@ -15,9 +15,10 @@ use std::time::{Duration, Instant};
 use ash::vk;
 
 use super::private_cache::{CacheCommands, PrivateCache};
-use vkstash_store::base::held::{HeldInDriver, Listed};
-use vkstash_store::base::sync::Mutex;
-use vkstash_store::format::record::Key;
+use crate::state::held;
+use vkstash_host::held::HeldInDriver;
+use vkstash_host::sync::Mutex;
+use vkstash_model::record::Key;
 
 /// What one pipeline, or a cache of the program's that was merged, has left.
 enum Piece {
@@ -164,7 +165,7 @@ impl CacheAnswer {
         // SAFETY: the device of `commands` is alive, as the program is in a call for it; the cache is the layer's, and
         // of this thread alone since it was taken out.
         let cache = unsafe { commands.taken_back(handle) };
-        Some(WholeInUse { answer: self, commands, cache, contents, _held: Listed::WholeAnswer.hold() })
+        Some(WholeInUse { answer: self, commands, cache, contents, _held: held::WHOLE_ANSWER.hold() })
     }
 
     /// [`take_out`](CacheAnswer::take_out), and waits for a thread that has it. Not for longer than a read takes: the

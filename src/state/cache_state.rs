@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use super::blob_digests::BlobDigests;
 use super::cache_answer::CacheAnswer;
 use super::pending::{DriverContents, PendingKeys};
+use vkstash_model::record::Key;
 use vkstash_model::shader_set::ShaderSet;
-use vkstash_store::format::record::Key;
 
 /// What the layer knows of one live cache of the program.
 pub struct CacheState {

@@ -17,10 +17,12 @@ use rustc_hash::FxHashSet;
 
 use super::private_cache::{CacheCommands, PrivateCache, SharedCache};
 use crate::faults;
-use vkstash_store::base::held::{HeldInDriver, Listed};
-use vkstash_store::base::memory::{Budget, COMPANIONS, Taken};
-use vkstash_store::base::sync::Mutex;
-use vkstash_store::format::record::Key;
+use crate::state::held;
+use vkstash_host::held::HeldInDriver;
+use vkstash_host::memory::{Budget, Taken};
+use vkstash_host::sync::Mutex;
+use vkstash_model::budgets::COMPANIONS;
+use vkstash_model::record::Key;
 
 /// What the artifacts in all companions of the process may take.
 static ROOM: Budget = Budget::new(COMPANIONS);
@@ -83,7 +85,7 @@ impl Companion {
         let (began, limit) = (Instant::now(), faults::time_limit(PATIENCE));
         loop {
             if let Slot::Idle(contents) = std::mem::replace(&mut *self.filling.lock(), Slot::InUse) {
-                let _held = Listed::Companion.hold();
+                let _held = held::COMPANION.hold();
                 return Some(Filling { companion: self, commands, contents, parts: Vec::new(), _held });
             }
             if began.elapsed() > limit {

@@ -4,7 +4,7 @@
 use ash::vk;
 
 use super::stored::Stored;
-use vkstash_store::format::record::Key;
+use vkstash_model::record::Key;
 use vkstash_store::part::admission::InFlight;
 
 /// A pipeline that the driver compiles. It is marked until this is dropped.

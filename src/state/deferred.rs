@@ -14,10 +14,10 @@ use ash::vk::{self, Handle};
 use super::compiling::Compiling;
 use super::described::LibraryObject;
 use super::program_cache::ProgramCache;
+use vkstash_host::sync::{Mutex, MutexGuard};
 use vkstash_model::failed::Refusals;
+use vkstash_model::record::Key;
 use vkstash_model::shader_set::ShaderSet;
-use vkstash_store::base::sync::{Mutex, MutexGuard};
-use vkstash_store::format::record::Key;
 
 /// One pipeline of a deferred creation call.
 #[derive(Default)]

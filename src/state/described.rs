@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use ash::vk;
 
 use super::objects::Objects;
+use vkstash_host::sort;
 use vkstash_model::counters::BypassReason;
 use vkstash_model::key;
 use vkstash_model::recipe::{Sampler, SetLayout, YcbcrConversion};
+use vkstash_model::record::Key;
 use vkstash_recipe::capture::{Library, SubpassUse, objects};
 use vkstash_recipe::chain::Refusal;
-use vkstash_store::base::sort;
-use vkstash_store::format::record::Key;
 
 /// A shader module.
 pub struct Module {

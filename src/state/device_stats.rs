@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::frames::Frames;
 use super::waits::Waits;
 use crate::stats::Counters;
-use vkstash_store::base::once::OnceLock;
+use vkstash_host::once::OnceLock;
 use vkstash_store::reports::model::DeviceReport;
 use vkstash_store::reports::waiting::Waiting;
 

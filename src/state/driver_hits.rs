@@ -11,8 +11,8 @@ use std::time::Duration;
 use rustc_hash::FxHashSet;
 
 use super::background_work::Listeners;
-use vkstash_store::base::sync::Mutex;
-use vkstash_store::format::record::Key;
+use vkstash_host::sync::Mutex;
+use vkstash_model::record::Key;
 
 /// The most keys that are noted in a run of a device.
 pub const MOST: usize = if cfg!(target_pointer_width = "32") { 1024 } else { 4096 };

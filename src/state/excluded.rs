@@ -1,6 +1,6 @@
 //! Programs that the user has the layer leave alone (docs/configuration.md).
 
-use vkstash_store::base::program::Program;
+use vkstash_host::program::Program;
 use vkstash_store::settings::excluded::{USUAL, is_excluded};
 use vkstash_store::settings::excluded_programs;
 

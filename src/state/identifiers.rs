@@ -7,7 +7,7 @@ use super::device::{Device, IdentifierMode};
 use super::switches::{self, CacheKinds};
 use vkstash_model::counters::Count;
 use vkstash_model::identifier::NativeIdentifier;
-use vkstash_store::format::record::{Key, Kind};
+use vkstash_model::record::{Key, Kind};
 
 impl Device {
     /// Queues a module's record if the stash does not have it (code that it has is not copied), and learns

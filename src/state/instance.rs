@@ -9,9 +9,9 @@ use ash::vk::{self, Handle};
 
 use super::dispatch::InstanceTable;
 use crate::config::{Config, Identifiers};
-use crate::guard::guard;
 use crate::loader::{PhysicalDeviceProcAddr, dispatch_key};
 use crate::pipeline_binary;
+use vkstash_host::guard::guard;
 use vkstash_model::payload::ShaderBinaries;
 use vkstash_recipe::application::Application;
 

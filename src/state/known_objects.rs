@@ -8,9 +8,9 @@ use super::device::{Device, IdentifierMode};
 use super::objects::Objects;
 use vkstash_model::counters::BypassReason;
 use vkstash_model::identifier::{self, NativeIdentifier};
+use vkstash_model::record::Key;
 use vkstash_recipe::capture::{self, Library, SubpassUse};
 use vkstash_recipe::chain::Refusal;
-use vkstash_store::format::record::Key;
 
 fn unknown_object() -> Refusal {
     Refusal::plain(BypassReason::UnknownObject)

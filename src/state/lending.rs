@@ -15,8 +15,8 @@ use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
 
 use super::described::{ImmutableSamplers, LiveSampler};
-use vkstash_store::base::sync::Mutex;
-use vkstash_store::format::record::Key;
+use vkstash_host::sync::Mutex;
+use vkstash_model::record::Key;
 
 /// The layouts that a device lends.
 pub struct Lending {

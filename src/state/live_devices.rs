@@ -14,11 +14,11 @@ use ash::vk::Handle as _;
 
 use super::device::Device;
 use crate::faults;
-use crate::guard::{guard_within, tls_destroyed};
 use crate::loader::dispatch_key;
-use vkstash_store::base::signals::Uncancelled;
-use vkstash_store::base::sync::{Mutex, MutexGuard};
-use vkstash_store::forks::PerProcess;
+use vkstash_host::forks::PerProcess;
+use vkstash_host::guard::{guard_within, tls_destroyed};
+use vkstash_host::signals::Uncancelled;
+use vkstash_host::sync::{Mutex, MutexGuard};
 
 /// A registered device.
 #[derive(Clone)]

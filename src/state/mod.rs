@@ -46,6 +46,7 @@ pub mod driver_hits;
 pub mod estimates;
 pub mod excluded;
 pub mod frames;
+pub mod held;
 mod identifiers;
 pub mod instance;
 mod known_objects;

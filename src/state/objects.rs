@@ -10,8 +10,8 @@ use std::any::Any;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use crate::guard::tls_destroyed;
-use vkstash_store::base::once::OnceLock;
+use vkstash_host::guard::tls_destroyed;
+use vkstash_host::once::OnceLock;
 
 /// An object without its type: so the code of the map, which is large, is compiled once and not for each type.
 type Erased = Arc<dyn Any + Send + Sync>;

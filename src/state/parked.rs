@@ -16,12 +16,13 @@ use super::background_work::Listeners;
 use super::described::{ImmutableSamplers, LiveSampler};
 use super::plan::{Plan, PlanState};
 use super::stored::Source;
+use crate::state::held;
 use crate::stats::Counters;
+use vkstash_host::held::HeldInDriver;
+use vkstash_host::once::OnceLock;
+use vkstash_host::sync::{Condvar, Mutex, MutexGuard};
 use vkstash_model::counters::Count;
-use vkstash_store::base::held::{HeldInDriver, Listed};
-use vkstash_store::base::once::OnceLock;
-use vkstash_store::base::sync::{Condvar, Mutex, MutexGuard};
-use vkstash_store::format::record::Key;
+use vkstash_model::record::Key;
 
 /// The most pipelines that wait in one device, finished or in the making.
 pub const MOST: usize = if cfg!(target_pointer_width = "32") { 256 } else { 1024 };
@@ -364,7 +365,7 @@ impl Parked {
             return None;
         }
         self.count.fetch_add(1, Ordering::Relaxed);
-        Some(Making { parked: self, key: *key, entry, _held: Listed::ParkedPipeline.hold() })
+        Some(Making { parked: self, key: *key, entry, _held: held::PARKED_PIPELINE.hold() })
     }
 
     /// Takes the pipeline out, and waits for it if a worker is making it and that is likely to end sooner than making

@@ -10,11 +10,11 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use rustc_hash::{FxBuildHasher, FxHashSet};
 
 use super::companion::Companion;
+use vkstash_host::once::OnceLock;
+use vkstash_host::sort;
+use vkstash_host::sync::{Mutex, MutexGuard};
+use vkstash_model::record::Key;
 use vkstash_model::shader_set::ShaderSet;
-use vkstash_store::base::once::OnceLock;
-use vkstash_store::base::sort;
-use vkstash_store::base::sync::{Mutex, MutexGuard};
-use vkstash_store::format::record::Key;
 
 /// The keys, and the companion cache.
 #[derive(Default)]

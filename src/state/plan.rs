@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicUsize, Ordering};
 
 use rustc_hash::FxBuildHasher;
 
-use vkstash_store::base::sync::Mutex;
-use vkstash_store::format::record::Key;
+use vkstash_host::sync::Mutex;
+use vkstash_model::record::Key;
 
 /// The keys in that order, and how far it has been gone through.
 pub struct Plan {

@@ -7,7 +7,7 @@ use ash::vk;
 
 use super::dispatch::DeviceTable;
 use super::sized_data::{self, Buffer, NoData};
-use vkstash_store::base::once::OnceLock;
+use vkstash_host::once::OnceLock;
 
 /// Size of VkPipelineCacheHeaderVersionOne: data that is no longer than this holds no pipeline (contract 4.1).
 pub const HEADER_SIZE: usize = 32;

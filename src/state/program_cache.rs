@@ -5,8 +5,8 @@ use ash::vk;
 use super::cache_state::{CacheState, InCall};
 use super::caches::CachesOfDevice;
 use super::policy::CacheHabit;
+use vkstash_model::record::Key;
 use vkstash_model::shader_set::ShaderSet;
-use vkstash_store::format::record::Key;
 
 /// The cache that the program passed.
 #[derive(Clone)]

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::device_stats::DeviceStats;
+use vkstash_host::forks as fork;
+use vkstash_host::sync::Mutex;
+use vkstash_host::util::unix_ms;
 use vkstash_model::counters::Count;
-use vkstash_store::base::sync::Mutex;
-use vkstash_store::base::util::unix_ms;
-use vkstash_store::forks as fork;
 use vkstash_store::reports::model::{DeviceReport, RunReport, StoreReport};
 use vkstash_store::reports::runs;
 use vkstash_store::stash::uses::Run;

@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use ash::vk;
 
 use super::objects::Objects;
-use vkstash_store::base::memory::{self, SHADER_BINARIES};
+use vkstash_host::memory;
+use vkstash_model::budgets::SHADER_BINARIES;
 
 /// Binaries, each at an address that is a multiple of 16 (VUID-VkShaderCreateInfoEXT-pCode-08492).
 pub struct Binaries {

@@ -9,7 +9,7 @@ use std::ffi::c_void;
 
 use ash::vk;
 
-use vkstash_store::base::{memory, signals};
+use vkstash_host::{memory, signals};
 
 /// Why a driver gives no data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::switches::{self, CacheKinds};
 use crate::stats::Counters;
+use vkstash_host::memory;
+use vkstash_host::once::OnceLock;
 use vkstash_model::check;
 use vkstash_model::counters::Count;
 use vkstash_model::failed::{Event, Failed};
 use vkstash_model::key;
+use vkstash_model::record::{Key, Kind};
 use vkstash_recipe::device_configuration::DeviceConfiguration;
-use vkstash_store::base::memory;
-use vkstash_store::base::once::OnceLock;
-use vkstash_store::format::record::{Key, Kind};
 use vkstash_store::part::open::Part;
 use vkstash_store::stash::open::Stash;
 use vkstash_store::stash::siblings::Siblings;

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use vkstash_store::base::sharded::Sharded;
+use vkstash_host::sharded::Sharded;
 use vkstash_store::reports::waiting::{LONG_NS, Waiting};
 
 thread_local! {

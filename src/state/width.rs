@@ -4,8 +4,9 @@
 //! in, all of them may be done sooner (docs/measurements.md). On other drivers nobody waits here.
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
-use vkstash_store::base::held::{HeldInDriver, Listed};
-use vkstash_store::base::sync::{Condvar, Mutex, MutexGuard};
+use crate::state::held;
+use vkstash_host::held::HeldInDriver;
+use vkstash_host::sync::{Condvar, Mutex, MutexGuard};
 /// The way into one driver.
 #[derive(Debug, Default)]
 pub struct Width {
@@ -33,7 +34,7 @@ impl Width {
             inside = self.left.wait(inside);
         }
         *inside += 1;
-        Inside(Some((self, Listed::Width.hold())))
+        Inside(Some((self, held::WIDTH.hold())))
     }
 
     fn inside(&self) -> MutexGuard<'_, u32> {

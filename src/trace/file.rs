@@ -15,9 +15,9 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::faults;
 use crate::user_file;
-use vkstash_store::base::descriptor::Descriptor;
-use vkstash_store::base::signals;
-use vkstash_store::forks;
+use vkstash_host::descriptor::Descriptor;
+use vkstash_host::forks;
+use vkstash_host::signals;
 
 /// How long a file that another process prepares is looked at, once a millisecond.
 const LOOKED_FOR: Duration = Duration::from_millis(50);

@@ -7,9 +7,10 @@ use std::time::Duration;
 use super::file::{Event, TraceFile, now};
 use crate::config::OfProcess;
 use crate::log;
+use vkstash_host::once::OnceLock;
+use vkstash_model::steps::Step;
 use vkstash_model::steps::{self, OrderReason};
-use vkstash_store::base::once::OnceLock;
-use vkstash_store::reports::timeline::{Creation, Step};
+use vkstash_store::reports::timeline::Creation;
 
 /// Shorter creation calls are not written.
 const SHORTEST_CALL: Duration = Duration::from_millis(1);

@@ -4,7 +4,7 @@ use std::io::{self, Read};
 
 use tar::{Entry, EntryType, PaxExtensions};
 
-use vkstash_store::format::app_name::AppName;
+use vkstash_model::app_name::AppName;
 use vkstash_store::stash::transfer::{Place, age_of};
 
 /// Bytes of a tar extension that are read; longer than any name of a segment.

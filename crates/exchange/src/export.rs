@@ -5,7 +5,7 @@ use std::path::Path;
 
 use tar::{Builder, EntryType, Header};
 
-use vkstash_store::format::refusal::OpenError;
+use vkstash_host::disk::errors::OpenError;
 use vkstash_store::stash::transfer;
 use vkstash_store::stash::transfer::Outgoing;
 

@@ -3,8 +3,8 @@
 
 use std::collections::{HashMap, HashSet};
 
+use vkstash_model::record::{CRASH_LIMIT, Key};
 use vkstash_store::format::device::DeviceHeader;
-use vkstash_store::format::record::{CRASH_LIMIT, Key};
 
 /// An artifact, by its device and key.
 type Id = (DeviceHeader, Key);

@@ -4,10 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use vkstash_host::disk::errors::OpenError;
+use vkstash_model::app_name::AppName;
 use vkstash_model::recipe;
-use vkstash_store::format::app_name::AppName;
-use vkstash_store::format::record::{Key, Kind};
-use vkstash_store::format::refusal::OpenError;
+use vkstash_model::record::{Key, Kind};
 use vkstash_store::part::open::Part;
 use vkstash_store::stash::open::Stash;
 

@@ -6,8 +6,8 @@
 use crate::identifier::module_identity;
 use crate::key::{self, digest};
 use crate::payload;
-use vkstash_store::format::record::{Key, Kind, UseRecord};
-use vkstash_store::format::same::Same;
+use crate::record::{Key, Kind, UseRecord};
+use crate::same::Same;
 
 /// What becomes of the records of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub enum Travel {
     Trusted,
     /// The data that it leads to goes along under its key. Device part.
     Reference,
-    /// From [`vkstash_store::format::record::CRASH_LIMIT`] on it goes along with the artifact of its key, and without
+    /// From [`crate::record::CRASH_LIMIT`] on it goes along with the artifact of its key, and without
     /// one it says nothing elsewhere. Device part.
     Quarantine,
     /// Each machine finds it out by itself. Device part.

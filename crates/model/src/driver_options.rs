@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use crate::key::{self, digest};
-use vkstash_store::format::record::Key;
+use crate::record::Key;
 
 /// How the names of variables begin that drivers and their compilers read.
 const VARIABLES: &str = "MESA_ NIR_ DRIRC_ \

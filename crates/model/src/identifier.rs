@@ -4,7 +4,7 @@ use ash::vk;
 use sha2::{Digest, Sha256};
 
 use crate::key;
-use vkstash_store::format::record::Key;
+use crate::record::Key;
 
 /// VkPhysicalDeviceShaderModuleIdentifierPropertiesEXT::shaderModuleIdentifierAlgorithmUUID where the layer
 /// answers with module identities. Constant for ever: identifiers outlive drivers and versions of this

@@ -6,7 +6,7 @@ use bincode::error::EncodeError;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use vkstash_store::format::record::Key;
+use crate::record::Key;
 
 /// Little-endian, variable-length integers, no limit: never to be changed without a new schema number.
 const CONFIGURATION: Configuration = bincode::config::standard();

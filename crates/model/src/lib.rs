@@ -1,6 +1,6 @@
 //! What layer, tool and servers of stashes have in common: recipes, their keys, and the words of reports.
 //!
-//! Nothing here calls Vulkan, or knows of a process. The order of the files, from the top down:
+//! Nothing here calls Vulkan, or knows of a process or a file. The order of the files, from the top down:
 //!
 //! - [`check`] whether a record is what its key says
 //! - [`shader_set`] which shaders a pipeline is made of, as one number
@@ -16,11 +16,17 @@
 //! - [`counters`] what is counted; [`steps`] what was tried for a pipeline
 //! - [`variables`] the environment's names, and what layer and tool both read of it; [`driver_caches`] which drivers
 //!   keep what they compile; [`driver_options`] what they read beside the program's calls; [`command`] which program a
-//!   command runs
+//!   command runs; [`background_mode`] the modes of background work; [`app_name`] an application's name
+//! - [`record`] keys and kinds of records, uses; [`same`] references to artifacts with equal data; [`crash_count`] how
+//!   many processes died of an artifact, or while a pipeline was compiled; [`budgets`] what may be kept in memory
 
+pub mod app_name;
+pub mod background_mode;
+pub mod budgets;
 pub mod check;
 pub mod command;
 pub mod counters;
+pub mod crash_count;
 pub mod driver_caches;
 pub mod driver_options;
 pub mod failed;
@@ -31,7 +37,9 @@ pub mod live;
 pub mod newer;
 pub mod payload;
 pub mod recipe;
+pub mod record;
 pub mod registry;
+pub mod same;
 pub mod shader_set;
 pub mod steps;
 pub mod structures;

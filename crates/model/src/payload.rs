@@ -7,7 +7,7 @@ use std::time::Duration;
 use ash::vk;
 
 use crate::failed::Refusals;
-use vkstash_store::base::memory;
+use vkstash_host::memory;
 
 /// Bytes of a module's record before its code.
 const RECORD_FLAGS: usize = 4;

@@ -8,8 +8,8 @@ use serde::de::{Deserialize, Deserializer, Error, Visitor};
 use serde::{Deserialize as DeriveDeserialize, Serialize, Serializer};
 use smallvec::SmallVec;
 
+use crate::record::Key;
 use crate::{key, list};
-use vkstash_store::format::record::Key;
 
 /// Version of the encoding below. Any change to it, or to what capture writes into it, is a new number.
 pub const SCHEMA: u32 = 2;

@@ -11,7 +11,7 @@ use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
 
 use crate::recipe::{Code, Pipeline, Stage};
-use vkstash_store::base::sort;
+use vkstash_host::sort;
 
 /// A number for each stage (its code, entry point and specialization) and each library that is linked; sorted. Other
 /// pipelines may have the same numbers by chance, so the driver is asked before they are relied on. Empty where nothing

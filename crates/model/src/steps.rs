@@ -2,7 +2,16 @@
 
 use std::time::Duration;
 
-use vkstash_store::reports::timeline::Step;
+/// One thing that was tried for a pipeline. The numbers are those of a timeline's file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Step {
+    /// What was asked, from 0 to 15.
+    pub source: u8,
+    /// What it answered, from 0 to 15.
+    pub answer: u8,
+    /// What that took, in tenths of a microsecond; the largest number stands for more.
+    pub tenths: u32,
+}
 
 /// Names with numbers that files have, and words for people.
 macro_rules! words {

@@ -3,8 +3,10 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use vkstash_store::settings::BackgroundMode;
-use vkstash_store::settings::places::FILE;
+use crate::background_mode::BackgroundMode;
+
+/// The name of a configuration file, in the user's configuration directory and in a root.
+pub const CONFIG_FILE: &str = "config.toml";
 
 /// Switches the layer off, however it was loaded.
 pub const DISABLE: &str = "VKSTASH_DISABLE";
@@ -124,7 +126,7 @@ pub fn pulled() -> Option<PathBuf> {
 /// home.
 pub fn user_config() -> Option<PathBuf> {
     let default =
-        || directories::ProjectDirs::from("", "", "vkstash").map(|dirs| dirs.config_dir().join(FILE));
+        || directories::ProjectDirs::from("", "", "vkstash").map(|dirs| dirs.config_dir().join(CONFIG_FILE));
     path(CONFIG, &of_process).or_else(default)
 }
 
@@ -133,7 +135,7 @@ pub fn system_configs() -> Vec<PathBuf> {
     let dirs = std::env::var_os("XDG_CONFIG_DIRS").filter(|dirs| !dirs.is_empty());
     let dirs = dirs.unwrap_or_else(|| "/etc/xdg".into());
     let absolute = std::env::split_paths(&dirs).filter(|dir| dir.is_absolute());
-    absolute.map(|dir| dir.join("vkstash").join(FILE)).collect()
+    absolute.map(|dir| dir.join("vkstash").join(CONFIG_FILE)).collect()
 }
 
 /// The configuration files that count before that of a root, what counts first in front.

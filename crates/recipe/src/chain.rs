@@ -6,10 +6,10 @@ use std::mem::MaybeUninit;
 use ash::vk;
 use smallvec::SmallVec;
 
+use vkstash_host::sort;
 use vkstash_model::counters::BypassReason;
 use vkstash_model::recipe::{Bytes, Extension, Extensions, Flattened, Words};
 use vkstash_model::structures::{self, Handling};
-use vkstash_store::base::sort;
 
 /// Why a create info has no recipe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

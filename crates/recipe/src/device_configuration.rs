@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::application::Application;
 use crate::chain;
+use vkstash_host::sort;
 use vkstash_model::key::{self, CodecError};
 use vkstash_model::recipe::{OwnedExtension, SCHEMA};
+use vkstash_model::record::Key;
 use vkstash_model::registry;
-use vkstash_store::base::sort;
-use vkstash_store::format::record::Key;
 
 /// What is needed to create an equal device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -29,7 +29,7 @@ use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 use tokio::sync::OnceCell;
 use url::Url;
-use vkstash_store::base::text::is_printable;
+use vkstash_host::text::is_printable;
 
 /// Bytes of one part of an upload.
 const PART: usize = 8 << 20;

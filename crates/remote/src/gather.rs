@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
 
+use vkstash_model::app_name::AppName;
 use vkstash_model::check::{self, Travel};
-use vkstash_store::format::app_name::AppName;
+use vkstash_model::record::{FORGOTTEN, Key, Kind};
+use vkstash_model::same::Same;
 use vkstash_store::format::device::DeviceHeader;
-use vkstash_store::format::record::{FORGOTTEN, Key, Kind};
-use vkstash_store::format::same::Same;
 use vkstash_store::part::open::Part;
 use vkstash_store::stash::open::Stash;
 use vkstash_store::stash::strict::Strict;

@@ -28,9 +28,9 @@ use rustix::io::Errno;
 
 use tempfile::TempDir;
 
-use vkstash_store::format::app_name::AppName;
+use vkstash_model::app_name::AppName;
+use vkstash_model::record::{CRASH_LIMIT, Kind};
 use vkstash_store::format::device::DeviceHeader;
-use vkstash_store::format::record::{CRASH_LIMIT, Kind};
 use vkstash_store::stash::open::Stash;
 
 use crate::names::{self, Digest, Target};

@@ -6,8 +6,8 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use vkstash_model::app_name::AppName;
 use vkstash_model::command;
-use vkstash_store::format::app_name::AppName;
 
 use crate::home::names_in;
 use crate::pull::Gpu;

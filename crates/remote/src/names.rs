@@ -3,7 +3,7 @@
 use object_store::path::Path;
 use sha2::{Digest as _, Sha256};
 
-use vkstash_store::format::app_name::AppName;
+use vkstash_model::app_name::AppName;
 
 /// The longest name of an application's folder.
 const LONGEST_APPLICATION: usize = 80;

@@ -12,7 +12,7 @@ use clap::{Args, Parser, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 use vkstash_model::variables;
 
-use vkstash_store::base::text::is_printable;
+use vkstash_host::text::is_printable;
 use vkstash_store::format::device::DeviceHeader;
 use vkstash_store::settings::places;
 use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};

@@ -13,7 +13,7 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use tokio::sync::OnceCell;
 
-use vkstash_store::format::app_name::AppName;
+use vkstash_model::app_name::AppName;
 use vkstash_store::format::device::DeviceHeader;
 
 use crate::accepted::{self, Accepted, Settled, Text};

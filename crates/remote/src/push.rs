@@ -9,10 +9,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use vkstash_store::format::app_name::AppName;
+use vkstash_host::disk::errors::OpenError;
+use vkstash_model::app_name::AppName;
+use vkstash_model::record::{CRASH_LIMIT, Key, Kind};
 use vkstash_store::format::device::DeviceHeader;
-use vkstash_store::format::record::{CRASH_LIMIT, Key, Kind};
-use vkstash_store::format::refusal::OpenError;
 use vkstash_store::stash::inspect;
 use vkstash_store::stash::open::Stash;
 

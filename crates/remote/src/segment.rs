@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use vkstash_model::check::{self, Travel};
+use vkstash_model::record::Kind;
 use vkstash_store::format::device::DeviceHeader;
-use vkstash_store::format::record::Kind;
 use vkstash_store::stash::strict::{Strict, StrictError};
 
 /// The most bytes that the records of a segment from an inbox may have when decompressed: no machine offers more at

@@ -10,7 +10,7 @@ use minisign_verify::PublicKey;
 use rustix::fs::{CWD, Mode, OFlags};
 use serde::Deserialize;
 
-use vkstash_store::format::app_name::AppName;
+use vkstash_model::app_name::AppName;
 
 use crate::envelope::{Envelope, EnvelopeError};
 use crate::manifest::Content;

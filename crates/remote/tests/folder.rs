@@ -5,10 +5,10 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use vkstash_host::program::Program;
+use vkstash_model::app_name::{AppName, Identity};
 use vkstash_remote::manifest::Content;
 use vkstash_remote::pull::{self, Failure};
-use vkstash_store::base::program::Program;
-use vkstash_store::format::app_name::{AppName, Identity};
 use vkstash_store::format::device::DeviceHeader;
 
 use crate::support::*;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use vkstash_model::check;
 use vkstash_model::failed::Refusals;
 use vkstash_model::payload::{self, ShaderBinaries};
+use vkstash_model::record::{CRASH_LIMIT, Kind};
 use vkstash_remote::key::Signer;
 use vkstash_remote::manifest::{Content, Manifest, Segment};
 use vkstash_remote::names::{Digest, Target};
@@ -16,7 +17,6 @@ use vkstash_remote::pull::{Failure, Pulled};
 use vkstash_remote::push;
 use vkstash_remote::segment::{Unknown, verify};
 use vkstash_remote::trust::Trust;
-use vkstash_store::format::record::{CRASH_LIMIT, Kind};
 use vkstash_store::stash::open::Stash;
 
 use crate::support::*;

@@ -3,11 +3,11 @@
 use std::fs;
 use std::sync::Arc;
 
+use vkstash_model::record::{CRASH_LIMIT, Kind};
 use vkstash_remote::build;
 use vkstash_remote::names::Digest;
 use vkstash_remote::push;
 use vkstash_remote::revocations::{self, Revocations, Revoked};
-use vkstash_store::format::record::{CRASH_LIMIT, Kind};
 use vkstash_store::stash::open::Stash;
 
 use crate::support::*;

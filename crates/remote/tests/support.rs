@@ -19,6 +19,8 @@ use object_store::{
 use tempfile::TempDir;
 use vkstash_model::identifier::module_identity;
 
+use vkstash_model::app_name::AppName;
+use vkstash_model::record::{Key, Kind};
 use vkstash_remote::bucket::Bucket;
 use vkstash_remote::home::Home;
 use vkstash_remote::key::Signer;
@@ -27,9 +29,7 @@ use vkstash_remote::progress::Progress;
 use vkstash_remote::pull::{self, PullError, Pulled};
 use vkstash_remote::push::{self, PushError, Pushed};
 use vkstash_remote::trust::{self, Trust};
-use vkstash_store::format::app_name::AppName;
 use vkstash_store::format::device::DeviceHeader;
-use vkstash_store::format::record::{Key, Kind};
 use vkstash_store::stash::open::Stash;
 
 pub(crate) use crate::header::header;

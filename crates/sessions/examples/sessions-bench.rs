@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 use tempfile::TempDir;
+use vkstash_model::app_name::AppName;
+use vkstash_model::record::Kind;
 use vkstash_sessions::description::{Description, Guid, Mode, Place};
 use vkstash_sessions::session::Session;
-use vkstash_store::format::app_name::AppName;
 use vkstash_store::format::device::DeviceHeader;
-use vkstash_store::format::record::Kind;
 use vkstash_store::stash::open::Stash;
 
 /// With the key, a little less than a cache keeps in memory by default: each found value evicts one.

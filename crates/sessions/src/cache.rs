@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use arc_swap::ArcSwapOption;
-use vkstash_store::disk::folder::Folder;
-use vkstash_store::disk::ops;
-use vkstash_store::forks;
+use vkstash_host::disk::folder::Folder;
+use vkstash_host::disk::ops;
+use vkstash_host::forks;
 use vkstash_store::settings::{self, CacheKinds};
 
 use crate::clock::coarse_ms;

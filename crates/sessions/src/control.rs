@@ -1,8 +1,8 @@
 //! Control over all application-managed caches: switching them off, and clearing them.
 
 use rustix::fs::OFlags;
-use vkstash_store::disk::folder::{FILE_MODE, Folder};
-use vkstash_store::disk::ops;
+use vkstash_host::disk::folder::{FILE_MODE, Folder};
+use vkstash_host::disk::ops;
 
 use crate::cache::{Cache, DISABLED, is_disabled_in};
 use crate::description::{Guid, Place};

@@ -1,7 +1,7 @@
 //! How many values the sessions of this process were asked for, and how many of them there were.
 
-use vkstash_store::base::sharded::Sharded;
-use vkstash_store::forks::PerProcess;
+use vkstash_host::forks::PerProcess;
+use vkstash_host::sharded::Sharded;
 
 const DELIVERED: usize = 0;
 const MISSED: usize = 1;

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
-use vkstash_store::base::text::hex;
-use vkstash_store::format::app_name::AppName;
+use vkstash_host::text::hex;
+use vkstash_model::app_name::AppName;
 
 /// Bytes that a cache keeps in memory if the program does not say.
 pub const DEFAULT_IN_MEMORY_BYTES: u32 = 1 << 10;

@@ -3,7 +3,8 @@
 use std::io;
 
 use rustix::io::Errno;
-use vkstash_store::format::refusal::{OpenError, Refusal};
+use vkstash_host::disk::errors::OpenError;
+use vkstash_store::format::refusal::Refusal;
 
 /// What open sessions of the same identifier have differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

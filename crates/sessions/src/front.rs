@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use papaya::HashMap;
 use rustc_hash::FxBuildHasher;
-use vkstash_store::base::memory;
-use vkstash_store::base::sync::Mutex;
+use vkstash_host::memory;
+use vkstash_host::sync::Mutex;
 
 use crate::description::Limits;
 use crate::error::Error;

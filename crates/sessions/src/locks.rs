@@ -5,7 +5,7 @@ use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
-use vkstash_store::base::descriptor::Descriptor;
+use vkstash_host::descriptor::Descriptor;
 
 use crate::patience::Patience;
 

@@ -5,11 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use vkstash_store::base::sync::Mutex;
-use vkstash_store::disk::folder::Folder;
-use vkstash_store::disk::home::Home;
-use vkstash_store::forks::PerProcess;
-use vkstash_store::format::refusal::OpenError;
+use vkstash_host::disk::errors::OpenError;
+use vkstash_host::disk::folder::Folder;
+use vkstash_host::forks::PerProcess;
+use vkstash_host::sync::Mutex;
+use vkstash_store::home::Home;
 
 use crate::cache::{Cache, Hash, is_disabled, is_disabled_by_settings};
 use crate::description::{Adapter, Description, Limits, MAX_KEY, Mode, Place};

@@ -3,9 +3,9 @@
 
 use std::time::{Duration, SystemTime};
 
-use vkstash_store::base::sort;
-use vkstash_store::disk::folder::Folder;
-use vkstash_store::disk::ops;
+use vkstash_host::disk::folder::Folder;
+use vkstash_host::disk::ops;
+use vkstash_host::sort;
 
 use crate::control;
 use crate::description::Place;

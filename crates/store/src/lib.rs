@@ -1,6 +1,6 @@
 //! The stash on disk: one folder for each application, with a portable part and one part for each device header. The
-//! crate calls no Vulkan and has no type of it: what identifies a device or a driver is a number to it, and what the
-//! layer keeps of it are records of some kind. docs/format.md describes the bytes of the files.
+//! crate calls no Vulkan: what identifies a device or a driver is a number to it, and what the layer keeps of it are
+//! records of some kind. docs/format.md describes the bytes of the files.
 //!
 //! The floors, from the top down; no floor imports a higher one:
 //!
@@ -12,18 +12,14 @@
 //! - `segment` segment files: opening, scanning, appending, cleaning up
 //! - [`bounds`] decisions: what is kept, and which segments are merged
 //! - [`codec`] compression of payloads
-//! - [`disk`] file operations, and folders that are opened safely
+//! - [`home`] the folders of an application
 //! - [`mod@format`] the bytes of the files
-//! - [`forks`], [`base`] forked children; threads, memory, signals
-// Allowed in `base` (signals, threads, descriptors), in `forks`, and in one function of `disk`.
 #![cfg_attr(not(test), deny(clippy::disallowed_types))]
 #![deny(unsafe_code)]
-pub mod base;
 pub mod bounds;
 pub mod codec;
-pub mod disk;
-pub mod forks;
 pub mod format;
+pub mod home;
 pub mod maintenance;
 pub mod part;
 pub mod reports;

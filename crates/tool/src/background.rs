@@ -2,8 +2,9 @@
 
 use std::io;
 
-use vkstash_store::format::refusal::OpenError;
-use vkstash_store::settings::{self, BackgroundMode, Settings};
+use vkstash_host::disk::errors::OpenError;
+use vkstash_model::background_mode::BackgroundMode;
+use vkstash_store::settings::{self, Settings};
 use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 
 use crate::choice::{ChoiceError, choose};

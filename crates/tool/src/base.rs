@@ -20,7 +20,7 @@ use crate::root;
 use crate::term::progress::Metered;
 use crate::units::{counted, plain, size};
 use vkstash_exchange::{export, import};
-use vkstash_store::format::refusal::OpenError;
+use vkstash_host::disk::errors::OpenError;
 use vkstash_store::maintenance::pack::pack;
 use vkstash_store::settings::file::{Complaint, Wrong};
 use vkstash_store::settings::{self, BASES};

@@ -3,10 +3,10 @@
 use std::io;
 use std::path::Path;
 
+use vkstash_host::disk::errors::OpenError;
+use vkstash_model::app_name::AppName;
 use vkstash_sessions::control;
 use vkstash_sessions::description::Place;
-use vkstash_store::format::app_name::AppName;
-use vkstash_store::format::refusal::OpenError;
 use vkstash_store::maintenance::clear::clear;
 use vkstash_store::settings::{self, CacheKinds, Settings};
 use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};

@@ -13,13 +13,14 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use textwrap::core::display_width;
+use vkstash_host::disk::errors::OpenError;
+use vkstash_model::background_mode::BackgroundMode;
 use vkstash_model::variables::{self, Background};
 use vkstash_store::bounds::Limits;
-use vkstash_store::format::refusal::OpenError;
 use vkstash_store::settings::places::Configuration;
 use vkstash_store::settings::{
-    self, APPLICATION_NAMES, BACKGROUND, BASES, BackgroundMode, CacheKinds, DEVELOPER_MODE,
-    EXCLUDED_PROGRAMS, NAMES, Settings, excluded,
+    self, APPLICATION_NAMES, BACKGROUND, BASES, CacheKinds, DEVELOPER_MODE, EXCLUDED_PROGRAMS, NAMES,
+    Settings, excluded,
 };
 use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 
@@ -194,7 +195,7 @@ fn show(args: &ConfigArgs, root: &Path) -> Result<(), ConfigError> {
 }
 
 fn files(root: &Path) -> Vec<String> {
-    let of_root = root.join(settings::places::FILE);
+    let of_root = root.join(vkstash_model::variables::CONFIG_FILE);
     variables::configs().iter().chain([&of_root]).map(|path| plain(&path.to_string_lossy())).collect()
 }
 

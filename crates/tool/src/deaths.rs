@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use vkstash_store::format::record::Kind;
+use vkstash_model::record::Kind;
 use vkstash_store::stash::browse::Browser;
 use vkstash_store::stash::deaths::Death;
 

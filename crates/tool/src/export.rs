@@ -4,8 +4,8 @@ use std::io::{self, BufWriter, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
 use vkstash_exchange::export::{self, Exported};
-use vkstash_store::format::record::{Key, Kind};
-use vkstash_store::format::refusal::OpenError;
+use vkstash_host::disk::errors::OpenError;
+use vkstash_model::record::{Key, Kind};
 use vkstash_store::maintenance::verify;
 use vkstash_store::stash::browse::Browser;
 use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};

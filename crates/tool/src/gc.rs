@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 
+use vkstash_host::disk::errors::OpenError;
 use vkstash_model::recipe;
-use vkstash_store::format::refusal::OpenError;
 use vkstash_store::maintenance;
 use vkstash_store::maintenance::outcome::Outcome;
 use vkstash_store::settings;

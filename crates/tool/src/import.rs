@@ -5,8 +5,8 @@ use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use vkstash_exchange::import::{self, Imported, Taken};
-use vkstash_store::format::app_name::AppName;
-use vkstash_store::format::record::Kind;
+use vkstash_model::app_name::AppName;
+use vkstash_model::record::Kind;
 
 use crate::cli::ImportArgs;
 use crate::foz::{self, FozError, Owner};

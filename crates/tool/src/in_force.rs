@@ -3,11 +3,12 @@
 
 use std::path::Path;
 
+use vkstash_model::background_mode::BackgroundMode;
+use vkstash_model::record::Kind;
 use vkstash_model::variables::Background;
 use vkstash_store::bounds::{Limits, ModulePolicy};
-use vkstash_store::format::record::Kind;
+use vkstash_store::settings::Settings;
 use vkstash_store::settings::places::Configuration;
-use vkstash_store::settings::{BackgroundMode, Settings};
 use vkstash_store::stash::inspect::ApplicationInfo;
 
 use crate::machine;

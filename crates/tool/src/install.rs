@@ -12,8 +12,8 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf, absolute};
 
+use vkstash_host::owner;
 use vkstash_model::variables;
-use vkstash_store::base::owner;
 
 use crate::cli::{InstallArgs, PlaceArgs, UninstallArgs};
 use crate::development::{self, Folders, Planned};

@@ -3,8 +3,8 @@
 use std::io;
 use std::path::Path;
 
+use vkstash_host::disk::errors::OpenError;
 use vkstash_store::bounds::{Limits, ModulePolicy};
-use vkstash_store::format::refusal::OpenError;
 use vkstash_store::settings;
 use vkstash_store::settings::Settings;
 use vkstash_store::settings::places::Configuration;

@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::io;
 
 use serde::Serialize;
-use vkstash_store::format::record::Kind;
-use vkstash_store::format::refusal::OpenError;
+use vkstash_host::disk::errors::OpenError;
+use vkstash_model::record::Kind;
 use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 
 use crate::choice::program_of;

@@ -13,7 +13,7 @@ use std::time::Duration;
 use rustix::fs::{FlockOperation, Stat, Timespec, Timestamps, UTIME_NOW};
 use rustix::io::Errno;
 use sha2::{Digest as _, Sha256};
-use vkstash_store::base::util::unix_ms;
+use vkstash_host::util::unix_ms;
 
 use crate::folder::{is_at, opened, parent, remove_unlocked};
 use crate::manifest::{self, Kind, ManifestError};

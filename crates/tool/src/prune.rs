@@ -5,8 +5,8 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use vkstash_store::format::app_name::AppName;
-use vkstash_store::format::refusal::OpenError;
+use vkstash_host::disk::errors::OpenError;
+use vkstash_model::app_name::AppName;
 use vkstash_store::maintenance::prune::{self, Pruned, Request};
 use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 

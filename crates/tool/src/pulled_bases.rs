@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use rustix::fs::FlockOperation;
 use vkstash_exchange::pulled::{self, BASE, REPLACED, entries};
-use vkstash_store::format::refusal::OpenError;
+use vkstash_host::disk::errors::OpenError;
 use vkstash_store::settings;
 use vkstash_store::stash::inspect::list_applications;
 

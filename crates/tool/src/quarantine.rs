@@ -4,12 +4,12 @@
 use std::io::{self, Write as _};
 use std::path::Path;
 
+use vkstash_host::disk::errors::OpenError;
+use vkstash_model::app_name::AppName;
+use vkstash_model::crash_count::CrashCount;
 use vkstash_model::failed::{Failed, WorkerEnd};
-use vkstash_store::format::app_name::AppName;
-use vkstash_store::format::crash_count::CrashCount;
+use vkstash_model::record::{CRASH_LIMIT, Key, Kind, WORKERS};
 use vkstash_store::format::device::DeviceHeader;
-use vkstash_store::format::record::{CRASH_LIMIT, Key, Kind, WORKERS};
-use vkstash_store::format::refusal::OpenError;
 use vkstash_store::part::open::Part;
 use vkstash_store::stash::deaths;
 use vkstash_store::stash::inspect::{ApplicationInfo, PartInfo, list_applications};

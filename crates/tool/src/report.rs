@@ -24,7 +24,7 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use vkstash_store::format::refusal::OpenError;
+use vkstash_host::disk::errors::OpenError;
 use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 
 use crate::choice::{ChoiceError, choose};

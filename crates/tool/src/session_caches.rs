@@ -4,12 +4,12 @@
 use std::path::Path;
 use std::time::SystemTime;
 
+use vkstash_host::disk::errors::OpenError;
+use vkstash_host::util::believed;
+use vkstash_model::app_name::AppName;
 use vkstash_sessions::description::Place;
 use vkstash_sessions::upkeep::{self, StoredCache};
-use vkstash_store::base::util::believed;
 use vkstash_store::bounds;
-use vkstash_store::format::app_name::AppName;
-use vkstash_store::format::refusal::OpenError;
 use vkstash_store::settings;
 use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 

@@ -20,10 +20,10 @@ use std::cmp::Reverse;
 use std::io::{self, Write as _};
 
 use serde::Serialize;
+use vkstash_host::disk::errors::OpenError;
 use vkstash_model::key;
 use vkstash_model::recipe::Recipe;
-use vkstash_store::format::record::{Key, Kind};
-use vkstash_store::format::refusal::OpenError;
+use vkstash_model::record::{Key, Kind};
 use vkstash_store::reports::timeline::{self, Creation};
 use vkstash_store::stash::browse::Browser;
 use vkstash_store::stash::deaths::{self, Death};

@@ -13,10 +13,10 @@ use std::process::Command;
 use std::time::{Duration, SystemTime};
 
 use sha2::{Digest as _, Sha256};
+use vkstash_host::disk::errors::OpenError;
+use vkstash_host::disk::folder::Folder;
+use vkstash_model::app_name::AppName;
 use vkstash_model::command;
-use vkstash_store::disk::folder::Folder;
-use vkstash_store::format::app_name::AppName;
-use vkstash_store::format::refusal::OpenError;
 
 /// The folder of all of them, below the root.
 const FOLDER: &str = ".translators";

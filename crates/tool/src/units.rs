@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use bytesize::ByteSize;
-use vkstash_store::base::text::is_printable;
+use vkstash_host::text::is_printable;
 
 /// Text from outside (names of programs, devices, files) without characters that could move a terminal's cursor, change
 /// its colours, or turn the order of what is printed around.

@@ -2,9 +2,9 @@
 
 use std::io;
 
+use vkstash_host::disk::errors::OpenError;
 use vkstash_model::check;
-use vkstash_store::format::record::{Key, Kind};
-use vkstash_store::format::refusal::OpenError;
+use vkstash_model::record::{Key, Kind};
 use vkstash_store::maintenance::verify;
 use vkstash_store::maintenance::verify::{BadFile, BadFolder, Fault, Repair, Request, Verified};
 use vkstash_store::stash::inspect::list_applications;

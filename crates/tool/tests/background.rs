@@ -1,8 +1,8 @@
 //! `vkstash background`: the stored modes, where they come from, and where the service for updates is enabled.
 
-use vkstash_store::format::app_name::AppName;
-use vkstash_store::format::record::Kind;
-use vkstash_store::settings::places::FILE;
+use vkstash_model::app_name::AppName;
+use vkstash_model::record::Kind;
+use vkstash_model::variables::CONFIG_FILE;
 use vkstash_store::stash::open::Stash;
 
 use super::*;
@@ -22,7 +22,7 @@ fn shown(sandbox: &Sandbox, dir: &Path, arguments: &[&str]) -> Vec<String> {
 }
 
 fn file(folder: &Path) -> String {
-    fs::read_to_string(folder.join(FILE)).unwrap_or_default()
+    fs::read_to_string(folder.join(CONFIG_FILE)).unwrap_or_default()
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use std::os::unix::ffi::OsStrExt as _;
 
-use vkstash_store::format::app_name::AppName;
-use vkstash_store::format::record::{CRASH_LIMIT, Kind};
+use vkstash_model::app_name::AppName;
+use vkstash_model::record::{CRASH_LIMIT, Kind};
 use vkstash_store::stash::open::Stash;
 use vkstash_store::stash::uses::Run;
 

@@ -1,8 +1,8 @@
 //! `vkstash cache`: disabling, enabling and clearing kinds of caches.
 
-use vkstash_store::format::app_name::AppName;
-use vkstash_store::format::record::Kind;
-use vkstash_store::settings::places::FILE;
+use vkstash_model::app_name::AppName;
+use vkstash_model::record::Kind;
+use vkstash_model::variables::CONFIG_FILE;
 use vkstash_store::stash::inspect::list_applications;
 use vkstash_store::stash::open::Stash;
 
@@ -60,7 +60,7 @@ fn kinds_are_disabled_for_all_and_enabled_for_one() {
         CHOICES.iter().zip(states).map(|(kind, state)| format!("{kind} {state} set for all")).collect();
     assert_eq!(shown[1..], expected);
     let of_all = "disabled-caches = [\"compilations\", \"sessions\"]\n";
-    let file = || fs::read_to_string(dir.join(FILE)).unwrap();
+    let file = || fs::read_to_string(dir.join(CONFIG_FILE)).unwrap();
     assert_eq!(file(), of_all);
 
     let shown = lines(&sandbox, &dir, &["enable", "compilations", "--application", "game"]);
@@ -73,7 +73,7 @@ fn kinds_are_disabled_for_all_and_enabled_for_one() {
     lines(&sandbox, &dir, &["disable", "compilations", "--app", "game"]);
     assert_eq!(file(), of_all, "as for all");
     lines(&sandbox, &dir, &["enable", "compilations", "sessions"]);
-    assert!(!dir.join(FILE).exists());
+    assert!(!dir.join(CONFIG_FILE).exists());
 }
 
 const CHOICES: [&str; 4] = ["compilations", "conversions", "driver-managed", "sessions"];

@@ -1,8 +1,8 @@
 //! Commands that ask, show or wait end when their terminal is closed, and by SIGHUP and SIGTERM; so does the program
 //! that they have started.
 
-use vkstash_store::format::app_name::AppName;
-use vkstash_store::format::record::Kind;
+use vkstash_model::app_name::AppName;
+use vkstash_model::record::Kind;
 use vkstash_store::stash::open::Stash;
 
 use super::watch::{PICTURE, Terminal};

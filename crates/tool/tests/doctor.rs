@@ -1,7 +1,7 @@
 //! `vkstash doctor` on machines that are well and on ones that are not. The driver is the programmable one.
 
-use vkstash_store::format::app_name::AppName;
-use vkstash_store::format::record::Kind;
+use vkstash_model::app_name::AppName;
+use vkstash_model::record::Kind;
 use vkstash_store::stash::open::Stash;
 
 use super::*;

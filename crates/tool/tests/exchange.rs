@@ -1,10 +1,10 @@
 //! `vkstash export` and `vkstash import`: from one machine to another, over pipes, with other tools and with errors.
 
 use vkstash_fossilize::archive::{Tag, Writer};
+use vkstash_host::program::Program;
+use vkstash_model::app_name::{AppName, Identity};
 use vkstash_model::identifier::module_identity;
-use vkstash_store::base::program::Program;
-use vkstash_store::format::app_name::{AppName, Identity};
-use vkstash_store::format::record::Kind;
+use vkstash_model::record::Kind;
 use vkstash_store::stash::open::Stash;
 
 use super::*;

@@ -1,7 +1,7 @@
 //! `vkstash gc` brings a stash within its limit.
 
-use vkstash_store::format::app_name::AppName;
-use vkstash_store::format::record::Kind;
+use vkstash_model::app_name::AppName;
+use vkstash_model::record::Kind;
 use vkstash_store::stash::open::Stash;
 
 use super::*;

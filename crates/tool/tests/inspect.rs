@@ -1,7 +1,7 @@
 //! `vkstash inspect` says what a segment file holds, and what of it is damaged.
 
-use vkstash_store::format::app_name::AppName;
-use vkstash_store::format::record::Kind;
+use vkstash_model::app_name::AppName;
+use vkstash_model::record::Kind;
 use vkstash_store::stash::open::Stash;
 
 use super::*;

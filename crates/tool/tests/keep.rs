@@ -1,8 +1,8 @@
 //! `vkstash keep`: the values in force, their sources, and the settings files it writes.
 
-use vkstash_store::format::app_name::AppName;
-use vkstash_store::format::record::Kind;
-use vkstash_store::settings::places::FILE;
+use vkstash_model::app_name::AppName;
+use vkstash_model::record::Kind;
+use vkstash_model::variables::CONFIG_FILE;
 use vkstash_store::settings::{self, Settings};
 use vkstash_store::stash::open::Stash;
 
@@ -71,7 +71,8 @@ fn settings_are_stored_and_can_be_unset() {
         assert_eq!(row(&shown_at_once, expected.split(' ').next().unwrap()), expected);
     }
     assert!(row(&shown_at_once, "free-space").starts_with("free-space 0 B set for all; "), "{shown_at_once}");
-    let mut lines: Vec<_> = fs::read_to_string(dir.join(FILE)).unwrap().lines().map(str::to_owned).collect();
+    let mut lines: Vec<_> =
+        fs::read_to_string(dir.join(CONFIG_FILE)).unwrap().lines().map(str::to_owned).collect();
     lines.sort_unstable();
     let expected = [
         "application-limit = \"1GiB\"",
@@ -139,7 +140,7 @@ fn an_unknown_or_ambiguous_application_name_changes_nothing() {
     }
     let failed = keep(&sandbox, &dir, &["--application", &one.folder, "--default", "free-space"]);
     assert!(one_error_line(&failed).contains("`free-space` is set for all applications"), "{failed:?}");
-    assert!(!dir.join(FILE).exists());
+    assert!(!dir.join(CONFIG_FILE).exists());
 }
 
 /// Without a terminal nobody is asked.
@@ -155,7 +156,7 @@ fn a_limit_that_costs_what_is_stored_needs_a_word() {
         assert_eq!(failed.status.code(), Some(1), "{failed:?}");
         let line = one_error_line(&failed).to_owned();
         assert!(line.contains(said) && line.contains("--force"), "{line}");
-        assert!(!dir.join(FILE).exists());
+        assert!(!dir.join(CONFIG_FILE).exists());
         shown(&sandbox, &dir, &[arguments, &["--force"]].concat());
         shown(
             &sandbox,
@@ -202,7 +203,7 @@ fn lines_that_a_person_wrote_stay_and_unknown_ones_are_named() {
     let sandbox = Sandbox::new();
     let dir = sandbox.path("stash");
     fs::create_dir(&dir).unwrap();
-    let file = dir.join(FILE);
+    let file = dir.join(CONFIG_FILE);
     fs::write(&file, "# mine\nlimit = '1 GiB'\nshaders = 4\nmodules = 'some'\n").unwrap();
     let first = shown(&sandbox, &dir, &[]);
     assert_eq!(row(&first, "limit"), "limit 1.0 GiB set for all");

@@ -1,8 +1,8 @@
 //! What the commands that read a whole stash cost where it is large.
 
+use vkstash_model::app_name::AppName;
 use vkstash_model::counters::Count;
-use vkstash_store::format::app_name::AppName;
-use vkstash_store::format::record::Kind;
+use vkstash_model::record::Kind;
 use vkstash_store::reports::model::{DeviceReport, RunReport};
 use vkstash_store::stash::open::Stash;
 

@@ -1,6 +1,6 @@
 //! Man pages and completions know every command.
 
-use vkstash_store::format::app_name::AppName;
+use vkstash_model::app_name::AppName;
 use vkstash_store::stash::open::Stash;
 
 use super::*;

@@ -1,8 +1,8 @@
 //! `vkstash prewarm` before it starts a worker.
 
-use vkstash_store::format::app_name::AppName;
+use vkstash_model::app_name::AppName;
+use vkstash_model::record::Kind;
 use vkstash_store::format::device::DeviceHeader;
-use vkstash_store::format::record::Kind;
 use vkstash_store::stash::open::Stash;
 
 use super::*;

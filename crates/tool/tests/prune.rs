@@ -2,10 +2,10 @@
 
 use std::time::SystemTime;
 
+use vkstash_model::app_name::AppName;
+use vkstash_model::record::Kind;
 use vkstash_sessions::description::{Description, Guid, Mode, Place};
 use vkstash_sessions::session::Session;
-use vkstash_store::format::app_name::AppName;
-use vkstash_store::format::record::Kind;
 use vkstash_store::stash::open::Stash;
 
 use super::*;

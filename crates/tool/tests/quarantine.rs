@@ -1,8 +1,8 @@
 //! `vkstash quarantine` over stashes with and without quarantined artifacts.
 
-use vkstash_store::format::app_name::AppName;
-use vkstash_store::format::crash_count::{CompileDeaths, CrashCount};
-use vkstash_store::format::record::{CRASH_LIMIT, Kind};
+use vkstash_model::app_name::AppName;
+use vkstash_model::crash_count::{CompileDeaths, CrashCount};
+use vkstash_model::record::{CRASH_LIMIT, Kind};
 use vkstash_store::part::admission::Admission;
 use vkstash_store::part::open::Part;
 use vkstash_store::stash::open::Stash;

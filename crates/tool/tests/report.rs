@@ -1,7 +1,7 @@
 //! `vkstash report` over what a real program left on the programmable driver, and in a browser.
 
-use vkstash_store::format::app_name::AppName;
-use vkstash_store::format::record::Kind;
+use vkstash_model::app_name::AppName;
+use vkstash_model::record::Kind;
 use vkstash_store::stash::browse::Browser;
 use vkstash_store::stash::open::Stash;
 

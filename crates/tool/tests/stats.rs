@@ -1,9 +1,9 @@
 //! `vkstash stats` over stashes in all conditions.
 
+use vkstash_model::app_name::AppName;
 use vkstash_model::counters::Count;
-use vkstash_store::format::app_name::AppName;
+use vkstash_model::record::{Key, Kind};
 use vkstash_store::format::device::DeviceHeader;
-use vkstash_store::format::record::{Key, Kind};
 use vkstash_store::reports::model::{BypassReport, DeviceReport, RunReport, StoreReport};
 use vkstash_store::reports::waiting::Waiting;
 use vkstash_store::stash::open::Stash;

@@ -1,7 +1,7 @@
 //! What `vkstash stats` says, line by line.
 
+use vkstash_model::app_name::AppName;
 use vkstash_model::counters::Count;
-use vkstash_store::format::app_name::AppName;
 use vkstash_store::format::device::DeviceHeader;
 
 use super::stats::{ended_process, run_on, shown};

@@ -1,8 +1,8 @@
 //! The output of `vkstash stats --json` is what docs/schema/stats.json says.
 
 use boon::{Compiler, Schemas};
+use vkstash_model::app_name::AppName;
 use vkstash_model::counters::Count;
-use vkstash_store::format::app_name::AppName;
 
 use super::stats::{run_on, shown};
 use super::*;

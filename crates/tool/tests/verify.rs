@@ -2,8 +2,8 @@
 
 use std::os::unix::fs::FileExt as _;
 
-use vkstash_store::format::app_name::AppName;
-use vkstash_store::format::record::Kind;
+use vkstash_model::app_name::AppName;
+use vkstash_model::record::Kind;
 use vkstash_store::stash::open::Stash;
 
 use super::*;

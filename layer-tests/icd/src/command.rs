@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ash::vk;
 
-use vkstash_store::base::unwinding;
+use vkstash_host::unwinding;
 
 use crate::config::{self, Death, Fault, ShaderCode};
 use crate::record::{self, Call};

@@ -11,7 +11,7 @@ mod tests;
 use std::collections::HashMap;
 
 use rustc_hash::FxBuildHasher;
-use vkstash_store::format::record::{FORGOTTEN, Key, UseRecord};
+use vkstash_model::record::{FORGOTTEN, Key, UseRecord};
 
 pub use self::predictors::NAMES;
 use self::predictors::{Known, Progress};

@@ -8,8 +8,8 @@ use serde_json::Value;
 use vkstash_layer_tests::child::scenario;
 use vkstash_layer_tests::env::{Driver, Env};
 use vkstash_layer_tests::{paths, skip};
-use vkstash_store::format::app_name::AppName;
-use vkstash_store::format::record::{Key, Kind};
+use vkstash_model::app_name::AppName;
+use vkstash_model::record::{Key, Kind};
 use vkstash_store::stash::inspect::list_applications;
 use vkstash_store::stash::open::Stash;
 

@@ -15,15 +15,15 @@ use vkstash_layer_tests::paths;
 use vkstash_layer_tests::report::Reports;
 use vkstash_layer_tests::vulkan::{Instance, InstanceOptions};
 use vkstash_layer_tests::work::{self, Shader, Work};
+use vkstash_model::app_name::AppName;
 use vkstash_model::recipe::{Code, PipelineLayout, Recipe, RenderPass, Sampler, SetLayout};
+use vkstash_model::record::{Key, Kind};
 use vkstash_model::{key, payload};
 use vkstash_recipe::capture::render_pass::uses;
 use vkstash_recipe::capture::{LibraryTraits, SubpassUse};
 use vkstash_recipe::rebuild::pipeline::{Info, pipeline};
 use vkstash_recipe::rebuild::render_pass::{Form, render_pass};
 use vkstash_recipe::rebuild::{Device, Limits, Source, objects};
-use vkstash_store::format::app_name::AppName;
-use vkstash_store::format::record::{Key, Kind};
 use vkstash_store::stash::inspect::list_applications;
 use vkstash_store::stash::open::Stash;
 

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use serde_json::json;
 
-use vkstash_store::format::app_name::AppName;
-use vkstash_store::format::record::{Key, Kind};
+use vkstash_model::app_name::AppName;
+use vkstash_model::record::{Key, Kind};
 use vkstash_store::part::open::Part;
 use vkstash_store::stash::inspect::list_applications;
 use vkstash_store::stash::open::Stash;

@@ -9,8 +9,8 @@ use proptest::prelude::*;
 use super::{Counter, Ends, until};
 use crate::background::gate;
 use crate::background::pool::{Event, Owner, Pool, Task, Times};
+use vkstash_model::background_mode::BackgroundMode;
 use vkstash_model::variables::Background;
-use vkstash_store::settings::BackgroundMode;
 
 /// What a task does.
 #[derive(Clone, Copy, Debug)]

@@ -8,8 +8,8 @@ use super::{Counter, Ends, PATIENCE, patient_pool, pool, pool_at, times, until};
 use crate::background::gate::{self, Gate, YIELDS_FOR};
 use crate::background::pauses;
 use crate::background::pool::{Cancelled, Owner, Pool, Producer, Times};
+use vkstash_model::background_mode::BackgroundMode;
 use vkstash_model::variables::Background;
-use vkstash_store::settings::BackgroundMode;
 
 #[derive(Default)]
 struct Counting(Counter);

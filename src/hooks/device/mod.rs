@@ -15,7 +15,6 @@ use ash::vk;
 
 use crate::background::{driver_hits, gate, park, work};
 use crate::faults;
-use crate::guard::{contained, guard, keep_or_undo};
 use crate::loader::{self, Advanced, DeviceLink};
 use crate::prewarm::{finish, update};
 use crate::state::device::{Decided, Device, IdentifierMode};
@@ -25,6 +24,7 @@ use crate::state::live_devices::{self, Entry};
 use crate::state::process;
 use crate::state::switches::{self, CacheKinds};
 use changes::{Changed, Enabled, Wanted};
+use vkstash_host::guard::{contained, guard, keep_or_undo};
 use vkstash_recipe::chain::Arena;
 use vkstash_recipe::device_configuration::DeviceConfiguration;
 use vkstash_store::settings;

@@ -10,6 +10,7 @@ use ash::vk::{self, Handle};
 use vkstash_fossilize::archive::{self, Tag, Writer};
 use vkstash_fossilize::json::{WriteError, write};
 use vkstash_model::recipe::{Code, OwnedExtension, PipelineLayout, Recipe, RenderPass, Sampler, SetLayout};
+use vkstash_model::record::{Key, Kind};
 use vkstash_model::{key, payload, registry, structures};
 use vkstash_recipe::application::Application;
 use vkstash_recipe::capture::render_pass::uses;
@@ -18,7 +19,6 @@ use vkstash_recipe::device_configuration::DeviceConfiguration;
 use vkstash_recipe::rebuild::pipeline::{Info, pipeline};
 use vkstash_recipe::rebuild::render_pass::{Form, render_pass};
 use vkstash_recipe::rebuild::{Device, Limits, Source, objects};
-use vkstash_store::format::record::{Key, Kind};
 use vkstash_store::part::open::Part;
 
 use super::chain::unlink;

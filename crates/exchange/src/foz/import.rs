@@ -10,8 +10,12 @@ use serde::Serialize;
 use vkstash_fossilize::archive::{self, Entry, Reader, Tag};
 use vkstash_fossilize::json::read::Entry as Object;
 use vkstash_fossilize::json::{ParsedDocument, parse};
+use vkstash_host::disk::errors::OpenError;
+use vkstash_host::util::unix_ms;
+use vkstash_model::app_name::AppName;
 use vkstash_model::counters::BypassReason;
 use vkstash_model::identifier::module_identity;
+use vkstash_model::record::{Key, Kind, RunDevices, UseRecord};
 use vkstash_model::{key, payload, structures};
 use vkstash_recipe::application::Application;
 use vkstash_recipe::capture::parsed::Parsed;
@@ -22,10 +26,6 @@ use vkstash_recipe::capture::{
 use vkstash_recipe::chain::Refusal;
 use vkstash_recipe::device_configuration::DeviceConfiguration;
 use vkstash_recipe::rebuild::pipeline::pipeline;
-use vkstash_store::base::util::unix_ms;
-use vkstash_store::format::app_name::AppName;
-use vkstash_store::format::record::{Key, Kind, RunDevices, UseRecord};
-use vkstash_store::format::refusal::OpenError;
 
 use super::chain::unlink;
 use super::objects::{Known, found};

@@ -6,10 +6,10 @@ use ash::vk::{self, Handle};
 use vkstash_model::counters::BypassReason;
 use vkstash_model::identifier::{NativeIdentifier, module_identity};
 use vkstash_model::recipe::{Sampler, SetLayout};
+use vkstash_model::record::Key;
 use vkstash_recipe::capture::{Library, LibraryTraits, Objects, SubpassUse};
 use vkstash_recipe::chain::Refusal;
 use vkstash_recipe::rebuild::{Device, Limits, Source};
-use vkstash_store::format::record::Key;
 
 /// What was read of an archive so far.
 #[derive(Default)]

@@ -32,7 +32,7 @@ use smallvec::SmallVec;
 use super::chain::{self, Refusal, Special};
 use vkstash_model::identifier::NativeIdentifier;
 use vkstash_model::recipe::{OwnedExtension, Recipe};
-use vkstash_store::format::record::Key;
+use vkstash_model::record::Key;
 
 /// What capture asks about objects that were created earlier.
 pub trait Objects {

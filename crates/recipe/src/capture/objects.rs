@@ -5,8 +5,8 @@ use ash::vk;
 
 use super::{array, owned_extensions, owned_plain};
 use crate::chain::{self, Refusal, Special};
+use vkstash_host::sort;
 use vkstash_model::recipe::{Binding, PipelineLayout, SCHEMA, Sampler, SetLayout, YcbcrConversion};
-use vkstash_store::base::sort;
 
 /// Describes a colour conversion.
 ///

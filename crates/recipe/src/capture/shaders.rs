@@ -11,7 +11,7 @@ use crate::chain::{self, Refusal, Special};
 use vkstash_model::counters::BypassReason;
 use vkstash_model::newer;
 use vkstash_model::recipe::{Bytes, Code, Mapping, Pipeline, Recipe, SCHEMA, Shaders, Stage};
-use vkstash_store::format::record::Key;
+use vkstash_model::record::Key;
 
 /// The flags that are hashed as they are: those of the extension itself, indirect bindable, descriptor heap, mixed
 /// special indices, 64-bit indexing and independent sets.

@@ -7,11 +7,11 @@ use smallvec::SmallVec;
 
 use super::{InlineModules, Objects, array, mappings};
 use crate::chain::{self, Refusal, Special};
+use vkstash_host::sort;
 use vkstash_model::counters::BypassReason;
 use vkstash_model::identifier::NativeIdentifier;
 use vkstash_model::newer;
 use vkstash_model::recipe::{Bytes, Code, Mapping, Stage};
-use vkstash_store::base::sort;
 
 /// How a stage names its code.
 #[derive(Clone, Copy)]

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::ptr;
 
 use ash::vk::{self, TaggedStructure};
-use vkstash_store::base::memory;
+use vkstash_host::memory;
 
 use super::RebuildError;
 

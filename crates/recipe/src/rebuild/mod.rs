@@ -38,7 +38,7 @@ pub use arena::Rebuilt;
 use ash::vk;
 
 use super::capture::{LibraryTraits, SubpassUse};
-use vkstash_store::format::record::Key;
+use vkstash_model::record::Key;
 
 /// The code of a stage.
 #[derive(Clone, Copy, Debug)]

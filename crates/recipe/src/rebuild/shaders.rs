@@ -9,7 +9,7 @@ use super::stage::{name, specialization};
 use super::{RebuildError, Rebuilt, ensure, found};
 use crate::capture::shaders::HASHED;
 use vkstash_model::recipe::{Code, Shaders, Stage};
-use vkstash_store::format::record::Key;
+use vkstash_model::record::Key;
 
 /// The create infos of one call.
 pub type Infos<'a> = Vec<vk::ShaderCreateInfoEXT<'a>>;

@@ -12,7 +12,7 @@ use super::{Device, RebuildError, Source, ensure, found};
 use crate::capture::flags::{DERIVATIVE, DESCRIPTOR_HEAP, FAIL_ON, LOOKED_INTO, hashed};
 use crate::capture::graphics::Dynamic;
 use vkstash_model::recipe::{Bytes, Code, Stage};
-use vkstash_store::format::record::Key;
+use vkstash_model::record::Key;
 
 /// The flags of a pipeline that derives from none, as capture writes them.
 pub fn checked_flags(flags: u64) -> Result<u64, RebuildError> {

@@ -23,12 +23,12 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 use vkstash_model::identifier::module_identity;
+use vkstash_model::record::{Key, Kind};
 use vkstash_remote::build;
 use vkstash_remote::home::Home;
 use vkstash_remote::progress::Quiet;
 use vkstash_remote::{pull, push};
 use vkstash_store::format::device::DeviceHeader;
-use vkstash_store::format::record::{Key, Kind};
 use vkstash_store::stash::open::Stash;
 use vkstash_store::stash::uses::Run;
 

@@ -20,6 +20,8 @@ use object_store::{ObjectStore, ObjectStoreExt as _};
 
 use header::header;
 use server::Server;
+use vkstash_model::app_name::AppName;
+use vkstash_model::record::Kind;
 use vkstash_remote::home::Home;
 use vkstash_remote::key::Signer;
 use vkstash_remote::manifest::Content;
@@ -27,8 +29,6 @@ use vkstash_remote::names::Digest;
 use vkstash_remote::progress::Quiet;
 use vkstash_remote::trust::{self, Trust};
 use vkstash_remote::{pull, push};
-use vkstash_store::format::app_name::AppName;
-use vkstash_store::format::record::Kind;
 use vkstash_store::stash::open::Stash;
 
 const NOW: u64 = 1_800_000_000;

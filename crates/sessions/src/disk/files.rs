@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use arc_swap::ArcSwap;
-use vkstash_store::base::descriptor::Descriptor;
-use vkstash_store::base::signals::Quiet;
-use vkstash_store::base::sync::Mutex;
-use vkstash_store::disk::folder::{Folder, write_all_at};
-use vkstash_store::disk::home::Home;
-use vkstash_store::disk::ops;
+use vkstash_host::descriptor::Descriptor;
+use vkstash_host::disk::folder::{Folder, write_all_at};
+use vkstash_host::disk::ops;
+use vkstash_host::signals::Quiet;
+use vkstash_host::sync::Mutex;
+use vkstash_store::home::Home;
 
 use crate::description::Place;
 use crate::disk::index::Lookup;

@@ -2,12 +2,12 @@
 //! a damaged record may be given to another; so what is remembered can be used without reading it again.
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use vkstash_store::base::descriptor::Descriptor;
-use vkstash_store::base::memory;
-use vkstash_store::base::once::OnceLock;
-use vkstash_store::base::signals::Quiet;
-use vkstash_store::disk::folder::read_at;
-use vkstash_store::disk::ops;
+use vkstash_host::descriptor::Descriptor;
+use vkstash_host::disk::folder::read_at;
+use vkstash_host::disk::ops;
+use vkstash_host::memory;
+use vkstash_host::once::OnceLock;
+use vkstash_host::signals::Quiet;
 
 use crate::disk::names;
 use crate::disk::write::write_all;

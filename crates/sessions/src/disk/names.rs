@@ -2,9 +2,10 @@
 
 use rustix::fs::{FileType, Mode, OFlags, Timespec, Timestamps, UTIME_NOW, futimens};
 use rustix::io::Errno;
-use vkstash_store::base::descriptor::Descriptor;
-use vkstash_store::disk::folder::{FILE_MODE, Folder, TEMPORARY, read_at};
-use vkstash_store::disk::ops;
+use vkstash_host::descriptor::Descriptor;
+use vkstash_host::disk::errors::FileError;
+use vkstash_host::disk::folder::{FILE_MODE, Folder, TEMPORARY, read_at};
+use vkstash_host::disk::ops;
 use vkstash_store::format::refusal::Refusal;
 
 use crate::error::{Error, Reason};
@@ -45,14 +46,14 @@ fn checked(name: &str, file: &Descriptor) -> Result<u64, Error> {
     let stat = ops::fstat(file)?;
     let mode = stat.st_mode & 0o777;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-        return Err(refused(name, Reason::Refusal(Refusal::NotAFile)));
+        return Err(refused(name, Reason::Refusal(Refusal::File(FileError::NotAFile))));
     }
     // A file that has lost its name is that of a session which goes on.
     if stat.st_nlink > 1 {
         return Err(refused(name, Reason::HardLink));
     }
     if stat.st_uid != rustix::process::geteuid().as_raw() {
-        return Err(refused(name, Reason::Refusal(Refusal::NotOwned(stat.st_uid))));
+        return Err(refused(name, Reason::Refusal(Refusal::File(FileError::NotOwned(stat.st_uid)))));
     }
     if mode & 0o022 != 0 {
         return Err(refused(name, Reason::OthersMayWrite(mode)));
@@ -65,8 +66,10 @@ fn opened(name: &str, opened: Result<Descriptor, Errno>) -> Result<Option<Descri
     match opened {
         Ok(file) => Ok(Some(file)),
         Err(Errno::NOENT) => Ok(None),
-        Err(Errno::LOOP) => Err(refused(name, Reason::Refusal(Refusal::SymbolicLink))),
-        Err(Errno::ISDIR | Errno::NXIO) => Err(refused(name, Reason::Refusal(Refusal::NotAFile))),
+        Err(Errno::LOOP) => Err(refused(name, Reason::Refusal(Refusal::File(FileError::SymbolicLink)))),
+        Err(Errno::ISDIR | Errno::NXIO) => {
+            Err(refused(name, Reason::Refusal(Refusal::File(FileError::NotAFile))))
+        }
         Err(error) => Err(error.into()),
     }
 }

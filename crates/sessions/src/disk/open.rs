@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use vkstash_store::base::descriptor::Descriptor;
-use vkstash_store::disk::folder::Folder;
-use vkstash_store::disk::ops;
+use vkstash_host::descriptor::Descriptor;
+use vkstash_host::disk::folder::Folder;
+use vkstash_host::disk::ops;
 
 use crate::disk::index::Index;
 use crate::disk::names::{self, Names};

@@ -1,6 +1,6 @@
 //! Which damaged files are the cache's: in a working directory a file with the right name may be the user's own.
 
-use vkstash_store::base::descriptor::Descriptor;
+use vkstash_host::descriptor::Descriptor;
 
 use crate::disk::index::Index;
 use crate::disk::state::{IndexFile, first_bytes};

@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use vkstash_store::base::descriptor::Descriptor;
-use vkstash_store::base::sort;
-use vkstash_store::base::{memory, util};
-use vkstash_store::disk::folder::{Folder, write_all_at};
-use vkstash_store::disk::ops;
+use vkstash_host::descriptor::Descriptor;
+use vkstash_host::disk::folder::{Folder, write_all_at};
+use vkstash_host::disk::ops;
+use vkstash_host::sort;
+use vkstash_host::{memory, util};
 
 use crate::disk::index::Index;
 use crate::disk::names::{self, Names};

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use vkstash_store::base::descriptor::Descriptor;
-use vkstash_store::disk::folder::{Folder, read_at};
+use vkstash_host::descriptor::Descriptor;
+use vkstash_host::disk::folder::{Folder, read_at};
 
 use crate::disk::index::Index;
 use crate::disk::names::{self, Names};

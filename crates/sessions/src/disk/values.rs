@@ -2,10 +2,10 @@
 
 use rustix::fs::SeekFrom;
 use rustix::io::Errno;
-use vkstash_store::base::descriptor::Descriptor;
-use vkstash_store::base::signals::Quiet;
-use vkstash_store::disk::folder::{read_at, write_all_at};
-use vkstash_store::disk::ops;
+use vkstash_host::descriptor::Descriptor;
+use vkstash_host::disk::folder::{read_at, write_all_at};
+use vkstash_host::disk::ops;
+use vkstash_host::signals::Quiet;
 
 use crate::disk::write::write_all;
 use crate::error::Error;

@@ -3,7 +3,7 @@
 use std::os::fd::BorrowedFd;
 
 use rustix::io::Errno;
-use vkstash_store::base::signals::Quiet;
+use vkstash_host::signals::Quiet;
 
 use crate::error::Error;
 

@@ -2,8 +2,8 @@
 
 use std::fs;
 
+use vkstash_model::variables::CONFIG_FILE;
 use vkstash_store::settings::CacheKinds;
-use vkstash_store::settings::places::FILE;
 
 use crate::control;
 use crate::tests::*;
@@ -67,7 +67,7 @@ fn the_settings_disable_sessions_in_memory_and_in_the_working_directory() {
         let place = place(root);
         let store = |kinds: CacheKinds| {
             let text = format!("disabled-caches = '{}'\n", kinds.text());
-            std::fs::write(place.root().join(FILE), text).unwrap();
+            std::fs::write(place.root().join(CONFIG_FILE), text).unwrap();
         };
         let is_off = |result: Result<usize, Error>| matches!(result, Err(Error::NotCurrentlyAvailable(_)));
         store(CacheKinds::SESSIONS);

@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
-use vkstash_store::disk::folder::Folder;
-use vkstash_store::format::app_name::AppName;
+use vkstash_host::disk::folder::Folder;
+use vkstash_model::app_name::AppName;
 
 use crate::description::{Adapter, Description, Guid, Mode, Place};
 use crate::disk::files::{Files, Location, Versions};

@@ -3,6 +3,7 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
+use vkstash_host::disk::errors::FileError;
 use vkstash_store::format::refusal::Refusal;
 
 use crate::error::Reason;
@@ -78,16 +79,16 @@ fn what_cannot_be_trusted_is_refused_without_waiting() {
         let away = root.path().join("away");
         fs::rename(&path, &away).unwrap();
         symlink(&away, &path).unwrap();
-        is(error(), Reason::Refusal(Refusal::SymbolicLink));
+        is(error(), Reason::Refusal(Refusal::File(FileError::SymbolicLink)));
         fs::remove_file(&path).unwrap();
 
         fs::create_dir(&path).unwrap();
-        is(error(), Reason::Refusal(Refusal::NotAFile));
+        is(error(), Reason::Refusal(Refusal::File(FileError::NotAFile)));
         fs::remove_dir(&path).unwrap();
 
         assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
         fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
-        is(error(), Reason::Refusal(Refusal::NotAFile));
+        is(error(), Reason::Refusal(Refusal::File(FileError::NotAFile)));
         fs::remove_file(&path).unwrap();
 
         fs::rename(&away, &path).unwrap();
@@ -95,7 +96,7 @@ fn what_cannot_be_trusted_is_refused_without_waiting() {
 
         if rustix::process::geteuid().is_root() {
             std::os::unix::fs::chown(&path, Some(1234), None).unwrap();
-            is(error(), Reason::Refusal(Refusal::NotOwned(1234)));
+            is(error(), Reason::Refusal(Refusal::File(FileError::NotOwned(1234))));
         }
     }
 }

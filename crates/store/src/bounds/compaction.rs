@@ -5,9 +5,9 @@
 //! of a tier are merged into one of a higher tier, so each record is rewritten once in each tier, and a reader finds at
 //! most three segments in each.
 
-use crate::base::sort;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use vkstash_host::sort;
 
 /// Segments of at least this size are not merged for their number.
 pub const SETTLED: u64 = 256 << 20;

@@ -1,7 +1,7 @@
 //! What is stored, as the decisions need to see it. Sizes are bytes, times Unix milliseconds.
 
 use crate::bounds::limits::ModulePolicy;
-use crate::format::record::{Key, Kind};
+use vkstash_model::record::{Key, Kind};
 
 /// The newest recorded use of a record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -2,8 +2,8 @@
 
 use std::cmp::Reverse;
 
-use crate::base::sort;
 use crate::bounds::inventory::Record;
+use vkstash_host::sort;
 
 /// The order in which these records are written: the place of each, once. Kind by kind; in each kind the records of the
 /// latest run in the order of their first use, then those of earlier runs; then those of unknown runs in the same way;

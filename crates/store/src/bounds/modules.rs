@@ -1,8 +1,8 @@
 //! The modules that the module policy keeps.
 
-use crate::base::sort;
 use crate::bounds::inventory::{ApplicationInventory, LastUse};
 use crate::bounds::limits::ModulePolicy;
+use vkstash_host::sort;
 
 /// The policy, applied to the runs of one application.
 pub(crate) enum KeptModules {

@@ -1,14 +1,14 @@
 //! The order of eviction. It does not depend on any size limit, and eviction takes its front, so a larger limit never
 //! evicts more.
 
-use crate::base::sort;
 use crate::bounds::clock;
 use crate::bounds::clock::Runs;
 use crate::bounds::eviction::Target;
 use crate::bounds::inventory::{ApplicationInventory, Inventory, Listing, PartInventory, Record};
 use crate::bounds::limits::Limits;
 use crate::bounds::modules::KeptModules;
-use crate::format::record::{Key, Kind};
+use vkstash_host::sort;
+use vkstash_model::record::{Key, Kind};
 
 /// Classes of what can be evicted, the least valuable first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

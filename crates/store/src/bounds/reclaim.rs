@@ -2,9 +2,9 @@
 
 use std::cmp::Reverse;
 
-use crate::base::sort;
 use crate::bounds::eviction::{Eviction, clamp};
 use crate::bounds::inventory::{Inventory, PartInventory};
+use vkstash_host::sort;
 
 /// What compaction must free in one part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

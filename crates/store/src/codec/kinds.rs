@@ -3,7 +3,7 @@
 use crate::codec::module::encode_module;
 use crate::codec::recipe::encode_recipe;
 use crate::format::codec::Codec;
-use crate::format::record::Kind;
+use vkstash_model::record::Kind;
 
 /// Fills `out` with a record's payload as it is to be stored. For [`Codec::Plain`] the payload is stored unchanged, and
 /// the content of `out` is not specified.

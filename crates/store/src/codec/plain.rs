@@ -1,7 +1,7 @@
 //! Uncompressed payloads.
 
-use crate::base::memory;
 use crate::format::codec::Codec;
+use vkstash_host::memory;
 
 /// Copies `payload`.
 pub(crate) fn plain(payload: &[u8], out: &mut Vec<u8>) -> Codec {

@@ -5,10 +5,10 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use sha2::{Digest, Sha256};
 
-use crate::base::text::hex;
 use crate::codec::dictionary::DICTIONARY;
 use crate::codec::{decode_into, encode_recipe};
 use crate::format::codec::{Codec, CodecError};
+use vkstash_host::text::hex;
 
 /// Encoded recipes, layouts and render passes, as they are published.
 fn golden() -> Vec<Vec<u8>> {

@@ -6,9 +6,9 @@
 
 use std::collections::HashMap;
 
-use crate::base::keyed::Keyed;
 use crate::codec::stream::{Stream, put, unzigzag, zigzag};
 use crate::codec::walk::Walk;
+use vkstash_host::keyed::Keyed;
 
 /// Bytes before the first instruction: the flags and the five words of the SPIR-V header.
 const PREFIX: usize = 24;

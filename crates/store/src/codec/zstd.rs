@@ -7,10 +7,10 @@ use std::thread::LocalKey;
 use zstd::bulk::Compressor;
 use zstd::zstd_safe::{DCtx, DDict, compress_bound};
 
-use crate::base::memory;
-use crate::base::once::OnceLock;
 use crate::codec::dictionary;
 use crate::format::codec::CodecError;
+use vkstash_host::memory;
+use vkstash_host::once::OnceLock;
 
 /// The default level of the zstd tool. Higher levels take ten times as long for a few percent.
 const LEVEL: i32 = 3;

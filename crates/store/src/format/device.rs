@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::base::text::hex;
 use crate::format::bytes::{Reader, put_u32};
+use vkstash_host::text::hex;
 
 /// Length of an encoded device header, in bytes.
 pub const DEVICE_HEADER_BYTES: usize = 72;

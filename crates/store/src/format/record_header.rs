@@ -5,12 +5,12 @@ use crate::format::bytes::close_block;
 use crate::format::bytes::is_closed;
 use crate::format::bytes::padded;
 use crate::format::bytes::put_u32;
-use crate::format::record::Key;
 use crate::format::sizes::ALIGN;
 use crate::format::sizes::CODEC_PLAIN;
 use crate::format::sizes::MAX_PAYLOAD;
 use crate::format::sizes::RECORD_HEADER_BYTES;
 use crate::format::sizes::RECORD_MAGIC;
+use vkstash_model::record::Key;
 
 /// A record without its payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub(crate) struct IndexEntry {
     pub(crate) length: u32,
     /// The checksum of the stored payload, [`payload_crc`].
     pub(crate) crc: u32,
-    /// The number of a [`crate::format::record::Kind`], or of a kind of a newer program.
+    /// The number of a [`vkstash_model::record::Kind`], or of a kind of a newer program.
     pub(crate) kind: u8,
     /// How the payload is stored.
     pub(crate) codec: u8,

@@ -31,10 +31,10 @@ pub(crate) const MOST_BYTES: u64 = 2 << 30;
 /// The largest number of records in a segment.
 pub(crate) const MOST_RECORDS: usize = 1 << 21;
 
-/// The kind of an index record. Not a [`crate::format::record::Kind`].
+/// The kind of an index record. Not a [`vkstash_model::record::Kind`].
 pub(crate) const INDEX_KIND: u8 = 255;
 
-/// The kind of a checkpoint. Not a [`crate::format::record::Kind`].
+/// The kind of a checkpoint. Not a [`vkstash_model::record::Kind`].
 pub(crate) const CHECKPOINT_KIND: u8 = 254;
 
 /// The codec of an uncompressed payload.

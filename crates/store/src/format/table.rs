@@ -1,11 +1,11 @@
 //! The index of a sealed segment: a hash table of blocks, each with its checksum. Opening a segment reads no block, and
 //! a look-up reads at most one that is not in memory, or more if blocks overflow. docs/format.md describes the bytes.
 
-use crate::base::sort;
 use crate::format::bytes::{put_u32, put_u64};
 use crate::format::codec::Codec;
-use crate::format::record::{Key, Kind};
 use crate::format::record_header::IndexEntry;
+use vkstash_host::sort;
+use vkstash_model::record::{Key, Kind};
 
 /// Length of a block, in bytes.
 pub(crate) const BLOCK_BYTES: usize = 4096;

@@ -5,15 +5,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::bounds::{Cause, Room};
-use crate::disk::folder::Folder;
-use crate::format::record::Kind;
-use crate::format::refusal::OpenError;
 use crate::maintenance::contents::PartContents;
 use crate::maintenance::merge;
 use crate::maintenance::outcome::Outcome;
 use crate::maintenance::survey::{PartFolder, Survey};
 use crate::maintenance::uses::Uses;
 use crate::settings::CacheKinds;
+use vkstash_host::disk::errors::OpenError;
+use vkstash_host::disk::folder::Folder;
+use vkstash_model::record::Kind;
 
 /// What clearing has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

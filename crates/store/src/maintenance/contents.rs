@@ -4,13 +4,9 @@ use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use crate::base::keyed::Keyed;
-use crate::base::sort;
 use crate::bounds::{Cause, SegmentMeta};
-use crate::disk::folder::Folder;
 use crate::format::bytes::padded;
 use crate::format::file::PartIdentity;
-use crate::format::record::{Key, Kind};
 use crate::format::record_header::IndexEntry;
 use crate::format::sizes::RECORD_HEADER_BYTES;
 use crate::format::table::Row;
@@ -21,6 +17,10 @@ use crate::segment::file::Segment;
 use crate::segment::load;
 use crate::segment::load::State;
 use crate::segment::name;
+use vkstash_host::disk::folder::Folder;
+use vkstash_host::keyed::Keyed;
+use vkstash_host::sort;
+use vkstash_model::record::{Key, Kind};
 
 /// Bytes that a record's row takes in the index, rounded up.
 const ROW: u64 = 24;

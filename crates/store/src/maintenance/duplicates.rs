@@ -2,13 +2,14 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::base::keyed::Keyed;
 use crate::bounds::Cause;
-use crate::format::crash_count::CrashCount;
-use crate::format::record::{Key, Kind};
-use crate::format::same::{Fingerprint, Same, data_of};
+use crate::format::fingerprint::Fingerprint;
 use crate::format::table;
 use crate::maintenance::contents::{Live, PartContents, stays};
+use vkstash_host::keyed::Keyed;
+use vkstash_model::crash_count::CrashCount;
+use vkstash_model::record::{Key, Kind};
+use vkstash_model::same::{Same, data_of};
 
 /// What a merge writes in place of an artifact or a reference.
 pub(crate) enum Stored {

@@ -2,19 +2,19 @@
 
 use std::collections::HashMap;
 
-use crate::base::keyed::Keyed;
-use crate::base::util::believed;
 use crate::bounds;
 use crate::bounds::{Inventory, LastUse, Limits, ModulePolicy, Record};
 use crate::format::device::DeviceHeader;
-use crate::format::record::{Key, Kind};
-use crate::format::same::Same;
 use crate::maintenance::contents::{PartContents, footprint};
 use crate::maintenance::survey;
 use crate::maintenance::survey::Survey;
 use crate::maintenance::uses::Uses;
 use crate::maintenance::work::{ModulesOf, Work};
 use crate::reports::runs;
+use vkstash_host::keyed::Keyed;
+use vkstash_host::util::believed;
+use vkstash_model::record::{Key, Kind};
+use vkstash_model::same::Same;
 
 /// The hashes of the records of listed parts, in the order of the inventory.
 pub(crate) type Listed = HashMap<(usize, usize), Vec<u64>>;

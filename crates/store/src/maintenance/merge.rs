@@ -7,18 +7,11 @@ use std::io;
 
 use rustix::fs::{OFlags, Timespec, Timestamps};
 
-use crate::base::descriptor::Descriptor;
-use crate::base::keyed::Keyed;
-use crate::base::sort;
-use crate::base::util::unix_ms;
 use crate::bounds;
 use crate::bounds::{Cause, Room};
 use crate::codec;
-use crate::disk::folder::{FILE_MODE, Folder, write_all_at};
-use crate::disk::{locks, ops as disk};
 use crate::format::file::FileHeader;
 use crate::format::footer::encode_end;
-use crate::format::record::Kind;
 use crate::format::record_header::{IndexEntry, Stored, encode_record};
 use crate::format::seal::Seal;
 use crate::format::sizes::{CODEC_PLAIN, FIRST_RECORD, MOST_RECORDS};
@@ -33,6 +26,13 @@ use crate::segment::file as segment;
 use crate::segment::file::DamagedIndex;
 use crate::segment::name;
 use crate::segment::name::new_name;
+use vkstash_host::descriptor::Descriptor;
+use vkstash_host::disk::folder::{FILE_MODE, Folder, write_all_at};
+use vkstash_host::disk::{locks, ops as disk};
+use vkstash_host::keyed::Keyed;
+use vkstash_host::sort;
+use vkstash_host::util::unix_ms;
+use vkstash_model::record::Kind;
 
 /// The lock file that is held while segments of a part are merged.
 pub(crate) const LOCK: &str = ".lock";

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use rustix::fs::AtFlags;
 
 use crate::bounds::Room;
-use crate::disk::folder::Folder;
-use crate::disk::ops as disk;
-use crate::format::refusal::OpenError;
 use crate::maintenance::merge;
 use crate::maintenance::outcome::Outcome;
 use crate::maintenance::survey::Survey;
 use crate::maintenance::uses::Uses;
+use vkstash_host::disk::errors::OpenError;
+use vkstash_host::disk::folder::Folder;
+use vkstash_host::disk::ops as disk;
 
 /// Makes one file of each part below `root`, with the records in the order of their first use. Files that somebody
 /// writes to stay, and so does a part that is too large for one file.

@@ -3,15 +3,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::base::util::{latest, unix_ms};
-use crate::disk::folder::Folder;
-use crate::disk::ops as disk;
-use crate::format::app_name::AppName;
-use crate::format::refusal::OpenError;
 use crate::maintenance::remove;
 use crate::maintenance::survey;
 use crate::maintenance::survey::{ApplicationFolder, PartFolder};
 use crate::reports::totals;
+use vkstash_host::disk::errors::OpenError;
+use vkstash_host::disk::folder::Folder;
+use vkstash_host::disk::ops as disk;
+use vkstash_host::util::{latest, unix_ms};
+use vkstash_model::app_name::AppName;
 
 /// What is removed.
 #[derive(Clone, Copy, Debug)]

@@ -2,10 +2,10 @@
 
 use rustix::fs::{AtFlags, FileType};
 
-use crate::disk::folder::Folder;
-use crate::disk::ops as disk;
-use crate::format::app_name::AppName;
 use crate::maintenance::survey::PartFolder;
+use vkstash_host::disk::folder::Folder;
+use vkstash_host::disk::ops as disk;
+use vkstash_model::app_name::AppName;
 
 /// The ends of the names of our files.
 const OURS: [&str; 6] = [".vks", ".vkg", ".vkr", ".vkl", ".vkt", ".lock"];

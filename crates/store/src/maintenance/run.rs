@@ -5,17 +5,17 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::base::util::unix_ms;
 use crate::bounds;
 use crate::bounds::{Cause, Plan, Room};
-use crate::disk::folder::Folder;
-use crate::format::refusal::OpenError;
 use crate::maintenance::inventory::Listed;
 use crate::maintenance::outcome::Outcome;
 use crate::maintenance::survey::{self, ApplicationFolder, Survey};
 use crate::maintenance::work::{MANY_SEGMENTS, ModulesOf, Work};
 use crate::maintenance::{inventory, merge, remove, uses};
 use crate::segment::cleanup::clean_up;
+use vkstash_host::disk::errors::OpenError;
+use vkstash_host::disk::folder::Folder;
+use vkstash_host::util::unix_ms;
 
 /// Bytes that are written at most while a process ends.
 const SHUTDOWN_SCRATCH: u64 = 8 << 20;

@@ -6,18 +6,18 @@ use std::sync::Arc;
 
 use rustix::fs::FileType;
 
-use crate::base::sort;
-use crate::base::util::{latest, unix_ms};
 use crate::bounds::{Limits, ModulePolicy};
-use crate::disk::folder::Folder;
-use crate::disk::{locks, ops as disk};
 use crate::format::device::DeviceHeader;
 use crate::format::file::PartIdentity;
-use crate::format::refusal::Refusal;
 use crate::segment::load;
 use crate::segment::name;
 use crate::settings::Settings;
 use crate::settings::places::{self, Configuration};
+use vkstash_host::disk::errors::FileError;
+use vkstash_host::disk::folder::Folder;
+use vkstash_host::disk::{locks, ops as disk};
+use vkstash_host::sort;
+use vkstash_host::util::{latest, unix_ms};
 
 /// A part with fewer files and bytes needs no merging.
 const FEW_FILES: usize = 4;
@@ -243,7 +243,7 @@ impl PartFolder {
         let open = |name: &String| match folder.open_file(name) {
             Ok((fd, _)) => locks::is_locked(&fd),
             // A file that cannot be read may be open.
-            Err(refusal) => matches!(refusal, Refusal::Unreadable(_)),
+            Err(refusal) => matches!(refusal, FileError::Unreadable(_)),
         };
         let Ok(guards) = folder.names(".vkg") else { return true };
         self.files.iter().rev().map(|(name, _)| name).chain(&guards).any(open)

@@ -2,12 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::base::keyed::Keyed;
-use crate::base::timer::never;
 use crate::bounds::LastUse;
-use crate::format::record::{Key, Kind, UseRecord};
 use crate::maintenance::contents::{Live, PartContents};
 use crate::maintenance::survey::ApplicationFolder;
+use vkstash_host::keyed::Keyed;
+use vkstash_host::timer::never;
+use vkstash_model::record::{Key, Kind, UseRecord};
 
 /// All uses in a portable part, with their runs: those that a later run has superseded are there until their segment is
 /// merged.

@@ -11,14 +11,9 @@ use std::sync::Arc;
 use rustix::io::Errno;
 use serde::Serialize;
 
-use crate::base::sort;
-use crate::base::timer::never;
 use crate::bounds::Room;
-use crate::disk::folder::Folder;
-use crate::disk::ops as disk;
 use crate::format::file::FileHeader;
-use crate::format::record::{Key, Kind};
-use crate::format::refusal::{OpenError, Refusal};
+use crate::format::refusal::Refusal;
 use crate::format::table::Row;
 use crate::maintenance::merge;
 use crate::maintenance::outcome::Outcome;
@@ -27,6 +22,12 @@ use crate::maintenance::survey::{ApplicationFolder, PartFolder, Survey};
 use crate::maintenance::uses::Uses;
 use crate::segment::file::{DamagedIndex, Read, Segment};
 use crate::segment::load::{self, Loaded, State};
+use vkstash_host::disk::errors::{FileError, OpenError};
+use vkstash_host::disk::folder::Folder;
+use vkstash_host::disk::ops as disk;
+use vkstash_host::sort;
+use vkstash_host::timer::never;
+use vkstash_model::record::{Key, Kind};
 
 /// Whether the key of a record is that of its payload. None: keys of this kind say nothing about payloads. The store
 /// does not know how keys are made.
@@ -233,7 +234,9 @@ fn of_part(
             Err(Refusal::NotYet) => {}
             // A merge has removed it since the names were read.
             Err(_) if is_gone(part, file) => {}
-            Err(Refusal::PutOff | Refusal::Unreadable(_)) => bad.push(Bad::new(file, Fault::Unread)),
+            Err(Refusal::File(FileError::PutOff) | Refusal::File(FileError::Unreadable(_))) => {
+                bad.push(Bad::new(file, Fault::Unread))
+            }
             Err(refusal) => bad.push(Bad::new(file, Fault::Refused(refusal))),
         }
         progress(*bytes);

@@ -1,6 +1,6 @@
 //! What maintenance is to do.
 
-use crate::format::record::Key;
+use vkstash_model::record::Key;
 
 /// Calls its second argument for each module that an encoded recipe names. The store does not know what recipes are.
 pub type ModulesOf = fn(&[u8], &mut dyn FnMut(&Key));

@@ -5,14 +5,14 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{Timespec, Timestamps, UTIME_NOW};
 
-use crate::base::once::OnceLock;
-use crate::base::text::hex;
-use crate::disk::ops as disk;
-use crate::forks as fork;
-use crate::format::record::{CRASH_LIMIT, Key, Kind, WORKERS};
 use crate::part::crash_guard;
 use crate::part::crash_guard::{CrashGuard, Marks, Slot, TooSlow, Work};
 use crate::part::open::Part;
+use vkstash_host::disk::ops as disk;
+use vkstash_host::forks as fork;
+use vkstash_host::once::OnceLock;
+use vkstash_host::text::hex;
+use vkstash_model::record::{CRASH_LIMIT, Key, Kind, WORKERS};
 
 /// Whether a driver may have an artifact.
 pub enum Admission {

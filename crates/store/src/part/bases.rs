@@ -3,14 +3,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::disk::home::{Home, MOST_BASES};
 use crate::format::file::PartIdentity;
-use crate::format::record::{Key, Kind};
-use crate::format::refusal::OpenError;
+use crate::home::{Home, MOST_BASES};
 use crate::part::queue::{Destination, Shared};
 use crate::part::read_only::ReadOnlyPart;
 use crate::part::read_only_parts::{Candidate, Lister, ReadOnlyParts};
 use crate::part::tallies::Tallies;
+use vkstash_host::disk::errors::OpenError;
+use vkstash_model::record::{Key, Kind};
 
 /// Whether a base's records of that kind count. What a driver did on the machine where the base was made, and when a
 /// program ran there, says nothing about this machine. Crash counts count for the base's own artifacts

@@ -6,13 +6,13 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::base::text::hex;
-use crate::forks as fork;
-use crate::format::crash_count::{CompileDeaths, CrashCount};
-use crate::format::record::{Key, Kind};
 use crate::part::admission::InFlight;
 use crate::part::crash_guard::Work;
 use crate::part::open::Part;
+use vkstash_host::forks as fork;
+use vkstash_host::text::hex;
+use vkstash_model::crash_count::{CompileDeaths, CrashCount};
+use vkstash_model::record::{Key, Kind};
 
 impl Part {
     /// The program may have a driver compile, and what it compiles is to be marked: the writer makes the guard file as

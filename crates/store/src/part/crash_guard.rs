@@ -8,15 +8,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::base::descriptor::Descriptor;
-use crate::base::sort;
-use crate::base::timer::Timer;
-use crate::base::util::random;
-use crate::disk::folder::{Folder, read_at, write_all_at};
-use crate::disk::{locks, ops as disk};
 use crate::format::bytes::{close_block, is_closed, put_u32};
-use crate::format::record::{Key, WORKERS};
-use crate::format::refusal::Refusal;
+use vkstash_host::descriptor::Descriptor;
+use vkstash_host::disk::errors::FileError;
+use vkstash_host::disk::folder::{Folder, read_at, write_all_at};
+use vkstash_host::disk::{locks, ops as disk};
+use vkstash_host::sort;
+use vkstash_host::timer::Timer;
+use vkstash_host::util::random;
+use vkstash_model::record::{Key, WORKERS};
 
 const MAGIC: [u8; 8] = *b"\x89VKG\r\n\x1a\n";
 const VERSION: u32 = 2;
@@ -73,8 +73,9 @@ pub(crate) enum Work<'a> {
 pub(crate) struct Slot(u32);
 
 impl CrashGuard {
-    /// For the writer: creates the file, however long that takes. `process` is the caller's [`crate::forks::now`]: a
-    /// forked child writes nothing to it. A program's thread may wait for a mark as long as `patience`.
+    /// For the writer: creates the file, however long that takes. `process` is the caller's number
+    /// ([`vkstash_host::forks::now`]): a forked child writes nothing to it. A program's thread may wait for a mark as
+    /// long as `patience`.
     pub(crate) fn create(
         folder: &Arc<Folder>,
         process: u32,
@@ -303,7 +304,7 @@ struct NotNow;
 fn read_left(folder: &Folder, name: String) -> Result<Option<StaleGuard>, NotNow> {
     match folder.open_to_take(&name) {
         Ok(fd) => Ok(read_open(fd, name)),
-        Err(Refusal::PutOff) => Err(NotNow),
+        Err(FileError::PutOff) => Err(NotNow),
         Err(_) => Ok(None),
     }
 }

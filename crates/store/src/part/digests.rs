@@ -2,11 +2,17 @@
 //! once.
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::base::once::OnceLock;
-use crate::format::same::{Same, data_of};
+use crate::format::table;
+use vkstash_host::once::OnceLock;
+use vkstash_model::same::{Same, data_of};
 
 /// The number of digests that are remembered.
 const SLOTS: usize = 256;
+
+/// A number that differs for other targets and for other data: hashing covers every bit of both.
+fn number_of(same: &Same) -> u64 {
+    table::hash(0, &same.digest) ^ table::hash(1, &same.target)
+}
 
 /// Verified digests, in a table of fixed size without a lock. Data whose slot another digest has taken is hashed again.
 #[derive(Default)]
@@ -17,7 +23,7 @@ impl Digests {
     /// another digest.
     pub(crate) fn complete(&self, same: &Same, payload: &mut [u8]) -> bool {
         // If the target was recorded again with other data, the data has another checksum.
-        let seen = same.fingerprint() ^ u64::from(crc32c::crc32c(data_of(payload))) << 32;
+        let seen = number_of(same) ^ u64::from(crc32c::crc32c(data_of(payload))) << 32;
         let slots = self.0.get_or_init(|| (0..SLOTS).map(|_| AtomicU64::new(0)).collect());
         let slot = &slots[seen as usize % SLOTS];
         if seen != 0 && slot.load(Ordering::Relaxed) == seen {

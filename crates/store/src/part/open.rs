@@ -4,16 +4,10 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use crate::base::once::OnceLock;
-use crate::base::sync::Mutex;
-use crate::base::timer::{Timer, never};
-use crate::base::util::unix_ms;
-use crate::disk::folder::Folder;
-use crate::disk::home::Home;
 use crate::format::codec::Codec;
 use crate::format::file::PartIdentity;
-use crate::format::record::Kind;
-use crate::format::refusal::{OpenError, Refusal, is_for_now};
+use crate::format::refusal::Refusal;
+use crate::home::Home;
 use crate::part::bases::{Bases, Place};
 use crate::part::crash_guard::{CrashGuard, StaleGuard};
 use crate::part::digests::Digests;
@@ -24,6 +18,13 @@ use crate::segment::append::{Payload, RecordId};
 use crate::segment::file::{DamagedIndex, Location, Segment};
 use crate::segment::load;
 use crate::segment::load::State;
+use vkstash_host::disk::errors::{FileError, OpenError, is_for_now};
+use vkstash_host::disk::folder::Folder;
+use vkstash_host::once::OnceLock;
+use vkstash_host::sync::Mutex;
+use vkstash_host::timer::{Timer, never};
+use vkstash_host::util::unix_ms;
+use vkstash_model::record::Kind;
 
 /// What the parts of a stash share.
 pub(crate) type Shared = queue::Shared<Part>;
@@ -171,7 +172,7 @@ impl Part {
         let interrupted = || timer.is_over();
         let complete = self.read_new(&ReadLimit { file: Some(limit / 2), interrupted: &interrupted })?;
         if self.folder.get().is_none() && !complete {
-            self.shared.tallies.refused(&Refusal::PutOff);
+            self.shared.tallies.refused(&Refusal::File(FileError::PutOff));
         }
         Ok(complete)
     }
@@ -250,7 +251,7 @@ impl Part {
         self.newest.fetch_max(found.newest, Ordering::Relaxed);
         self.shared.tallies.damaged(found.damaged);
         found.refused.iter().for_each(|refusal| self.shared.tallies.refused(refusal));
-        if found.refused.iter().any(|refusal| matches!(refusal, Refusal::Unreadable(_))) {
+        if found.refused.iter().any(|refusal| matches!(refusal, Refusal::File(FileError::Unreadable(_)))) {
             self.unreadable.store(true, Ordering::Relaxed);
         }
         for (segment, entries) in found.appended {

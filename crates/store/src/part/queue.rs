@@ -8,11 +8,6 @@ use std::time::{Duration, Instant};
 
 use crossbeam_queue::{ArrayQueue, SegQueue};
 
-use crate::base::memory::QUEUED;
-use crate::base::once::OnceLock;
-use crate::base::sync::{Condvar, Mutex};
-use crate::forks as fork;
-use crate::format::record::{Key, RunDevices};
 use crate::maintenance::work::ModulesOf;
 use crate::part::read_only::ReadOnlyPart;
 use crate::part::tallies::Tallies;
@@ -21,6 +16,11 @@ use crate::reports::model::{RunReport, StoreReport};
 use crate::reports::timeline::Entry;
 use crate::segment::append::{Payload, RecordId};
 use crate::settings::ForProgram;
+use vkstash_host::forks as fork;
+use vkstash_host::once::OnceLock;
+use vkstash_host::sync::{Condvar, Mutex};
+use vkstash_model::budgets::QUEUED;
+use vkstash_model::record::{Key, RunDevices};
 
 /// The number of uses that may wait for the writer.
 const QUEUE_USES: usize = 4096;

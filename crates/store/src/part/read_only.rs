@@ -4,11 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::base::once::OnceLock;
-use crate::disk::folder::Folder;
 use crate::format::file::PartIdentity;
-use crate::format::record::{CRASH_LIMIT, Key, Kind};
-use crate::format::same::Same;
 use crate::format::table;
 use crate::format::table::Row;
 use crate::part::digests::Digests;
@@ -16,6 +12,10 @@ use crate::part::merged::Merged;
 use crate::part::tallies::Tallies;
 use crate::part::view::{ReadLimit, View};
 use crate::segment::file::{DamagedIndex, Read, Segment};
+use vkstash_host::disk::folder::Folder;
+use vkstash_host::once::OnceLock;
+use vkstash_model::record::{CRASH_LIMIT, Key, Kind};
+use vkstash_model::same::Same;
 
 /// Is told the folder of each damaged record that is met.
 pub(crate) type Told<'a> = &'a dyn Fn(&Path);

@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 
 use arc_swap::{ArcSwap, Guard};
 
-use crate::base::sync::Mutex;
-use crate::base::timer::Timer;
-use crate::format::refusal::OpenError;
 use crate::part::queue::{Destination, Shared};
 use crate::part::read_only::ReadOnlyPart;
 use crate::part::tallies::Tallies;
+use vkstash_host::disk::errors::OpenError;
+use vkstash_host::sync::Mutex;
+use vkstash_host::timer::Timer;
 
 /// The shortest time between two attempts to open the rest, in milliseconds.
 const AGAIN_AFTER_MS: u64 = 100;
@@ -263,10 +263,10 @@ impl Candidate {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
     use super::*;
-    use crate::disk::folder::Folder;
     use crate::format::file::PartIdentity;
     use crate::part::queue::WaitLimits;
     use crate::segment::append::{Payload, RecordId};
+    use vkstash_host::disk::folder::Folder;
 
     struct Nowhere;
 

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use papaya::{Compute, HashMap, Operation, ResizeMode};
 
-use crate::base::keyed::Keyed;
-use crate::format::record::{Key, Kind};
 use crate::segment::append::{Payload, RecordId};
 use crate::segment::file::{Location, Segment};
+use vkstash_host::keyed::Keyed;
+use vkstash_model::record::{Key, Kind};
 
 /// Where the payload of a record is.
 #[derive(Clone, Debug)]

@@ -6,11 +6,6 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::base::memory;
-use crate::base::sort;
-use crate::base::timer::{Timer, never};
-use crate::format::record::{Key, Kind};
-use crate::format::same::Same;
 use crate::format::sizes::MAX_PAYLOAD;
 use crate::format::table;
 use crate::format::table::Row;
@@ -18,6 +13,11 @@ use crate::part::open::{Part, Pending};
 use crate::part::recent_records::Source;
 use crate::segment::append::{Payload, RecordId};
 use crate::segment::file::{DamagedIndex, Location, Read, Segment};
+use vkstash_host::memory;
+use vkstash_host::sort;
+use vkstash_host::timer::{Timer, never};
+use vkstash_model::record::{Key, Kind};
+use vkstash_model::same::Same;
 
 /// Where a record was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,10 +6,11 @@ use std::path::Path;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
 
-use crate::base::sync::Mutex;
 use crate::format::refusal::Refusal;
 use crate::maintenance::outcome::Outcome;
 use crate::reports::model::StoreReport;
+use vkstash_host::disk::errors::FileError;
+use vkstash_host::sync::Mutex;
 
 /// What the reason begins with for which a base is not used, or some of its files, in [`StoreReport::refused`].
 pub const OF_A_BASE: &str = "base: ";
@@ -46,7 +47,7 @@ impl Tallies {
             return;
         }
         match refusal {
-            Refusal::PutOff => {
+            Refusal::File(FileError::PutOff) => {
                 tracing::debug!(
                     "a file of the stash cannot be read for now; that is done beside the program"
                 );
@@ -69,7 +70,8 @@ impl Tallies {
         for refusal in refusals {
             count_one(&self.refused, refusal.name().to_owned());
         }
-        let lasting: Vec<_> = refusals.iter().filter(|refusal| !matches!(refusal, Refusal::PutOff)).collect();
+        let lasting: Vec<_> =
+            refusals.iter().filter(|refusal| !matches!(refusal, Refusal::File(FileError::PutOff))).collect();
         let Some(reason) = lasting.first() else { return };
         let (count, folder) = (lasting.len(), folder.display());
         tracing::warn!("{count} files in {folder} are not used, {first} among them: {reason}");

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crate::base::sync::{Condvar, Mutex};
-use crate::base::thread::{self, Stack};
+use vkstash_host::sync::{Condvar, Mutex};
+use vkstash_host::thread::{self, Stack};
 
 const NOT_STARTED: u8 = 0;
 const STARTING: u8 = 1;

@@ -8,11 +8,6 @@ use std::time::Duration;
 
 use arc_swap::{ArcSwap, Guard};
 
-use crate::base::sort;
-use crate::base::sync::Mutex;
-use crate::base::timer::Timer;
-use crate::disk::folder::{Folder, write_all_at};
-use crate::disk::{locks, ops as disk};
 use crate::format::file::{FileHeader, PartIdentity};
 use crate::format::footer::encode_end;
 use crate::format::record_header::IndexEntry;
@@ -25,6 +20,12 @@ use crate::segment::load::{Loaded, State};
 use crate::segment::name;
 use crate::segment::scan;
 use crate::segment::scan::Scan;
+use vkstash_host::disk::errors::FileError;
+use vkstash_host::disk::folder::{Folder, write_all_at};
+use vkstash_host::disk::{locks, ops as disk};
+use vkstash_host::sort;
+use vkstash_host::sync::Mutex;
+use vkstash_host::timer::Timer;
 
 /// The shortest time between two refreshes after misses, in milliseconds.
 const REFRESH_EVERY_MS: u64 = 100;
@@ -288,9 +289,9 @@ impl Refresh<'_> {
         }
         let loaded = match load::load_until(self.folder, &name, Some(self.identity), &interrupted) {
             Err(Refusal::NotYet) => return,
-            Err(Refusal::PutOff) => {
+            Err(Refusal::File(FileError::PutOff)) => {
                 self.found.put_off = true;
-                self.found.refused.push(Refusal::PutOff);
+                self.found.refused.push(Refusal::File(FileError::PutOff));
                 return;
             }
             loaded => loaded,

@@ -10,11 +10,11 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::format::crash_count::CrashCount;
-use crate::format::record::{CRASH_LIMIT, Key, Kind, WORKERS};
 use crate::part::admission::Admission;
 use crate::part::crash_guard::{Marks, Work};
 use crate::part::open::Part;
+use vkstash_model::crash_count::CrashCount;
+use vkstash_model::record::{CRASH_LIMIT, Key, Kind, WORKERS};
 
 /// A death of a process counts no more when another process has made this number of calls more than it had made.
 const FURTHER: u32 = 16;

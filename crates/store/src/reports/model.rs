@@ -129,7 +129,7 @@ impl StoreReport {
 pub struct RunReport {
     /// The application's name as the stash knows it.
     pub application: String,
-    /// The path of the file that the process runs ([`crate::base::program`]). Empty: not known.
+    /// The path of the file that the process runs ([`vkstash_host::program`]). Empty: not known.
     pub program: String,
     /// When the process opened its stash for the first time, in Unix milliseconds.
     pub started_unix_ms: u64,

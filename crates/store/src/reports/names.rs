@@ -1,7 +1,7 @@
 //! What the names of runs' files say: reports and timelines begin with the start of their run.
 
-use crate::base::sort;
-use crate::base::util::{believed, unix_ms};
+use vkstash_host::sort;
+use vkstash_host::util::{believed, unix_ms};
 
 /// When the run of that file began, in Unix milliseconds. None: the name does not say it.
 pub(crate) fn start_of(name: &str) -> Option<u64> {

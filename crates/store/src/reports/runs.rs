@@ -10,17 +10,17 @@ use bincode::config::Configuration;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::base::descriptor::Descriptor;
-use crate::base::sync::Mutex;
-use crate::base::util::{random, unix_ms};
-use crate::disk::folder::{Folder, read_at};
-use crate::disk::locks;
-use crate::format::app_name::AppName;
 use crate::format::bytes::{Reader, put_u32};
-use crate::format::refusal::Refusal;
 use crate::reports::model::RunReport;
 use crate::reports::names::oldest_first;
 use crate::reports::timeline;
+use vkstash_host::descriptor::Descriptor;
+use vkstash_host::disk::errors::FileError;
+use vkstash_host::disk::folder::{Folder, read_at};
+use vkstash_host::disk::locks;
+use vkstash_host::sync::Mutex;
+use vkstash_host::util::{random, unix_ms};
+use vkstash_model::app_name::AppName;
 
 /// The first bytes of a report.
 pub(crate) const REPORT_MAGIC: [u8; 8] = *b"\x89VKR\r\n\x1a\n";
@@ -113,7 +113,7 @@ pub(crate) fn try_read_file<T: DeserializeOwned>(
 ) -> io::Result<Option<T>> {
     let (fd, length) = match folder.open_file(name) {
         Ok(opened) => opened,
-        Err(Refusal::Unreadable(reason)) => return Err(io::Error::other(reason)),
+        Err(FileError::Unreadable(reason)) => return Err(io::Error::other(reason)),
         Err(_) => return Ok(None),
     };
     let length = usize::try_from(length).ok().filter(|&length| length <= RECORD_HEADER_BYTES + MAX_BODY);

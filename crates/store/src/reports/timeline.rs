@@ -2,14 +2,15 @@
 
 use std::io;
 use std::path::Path;
+use vkstash_model::steps::Step;
 
 use rustix::fs::OFlags;
 
-use crate::disk::folder::{FILE_MODE, Folder, read_at, write_all_at};
-use crate::disk::ops as disk;
 use crate::format::bytes::{Reader, close_block, is_closed, put_u32, put_u64};
-use crate::format::record::Key;
 use crate::reports::names::{oldest_first, start_of};
+use vkstash_host::disk::folder::{FILE_MODE, Folder, read_at, write_all_at};
+use vkstash_host::disk::ops as disk;
+use vkstash_model::record::Key;
 
 /// The end of a file's name.
 pub(crate) const SUFFIX: &str = ".vkl";
@@ -25,17 +26,6 @@ const KEEP: usize = 8;
 pub const MOST_STEPS: usize = 5;
 /// In place of the number of steps: the entry is a frame.
 const FRAME: u8 = 255;
-
-/// One thing that was tried for a pipeline. The store does not know what the numbers stand for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Step {
-    /// What was asked, from 0 to 15.
-    pub source: u8,
-    /// What it answered, from 0 to 15.
-    pub answer: u8,
-    /// What that took, in tenths of a microsecond; the largest number stands for more.
-    pub tenths: u32,
-}
 
 /// The creation of one pipeline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -7,15 +7,15 @@ use std::path::Path;
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
-use crate::base::util::{believed, latest, random, unix_ms};
-use crate::disk::folder::{FILE_MODE, Folder};
-use crate::disk::{locks, ops as disk};
 use crate::reports::model::{DeviceReport, RunReport, StoreReport};
 use crate::reports::names::oldest_first;
 use crate::reports::runs::{
     REPORT_MAGIC, SUFFIX, TOTALS_MAGIC, encode, read_file, read_those, try_read_file,
 };
 use crate::segment::cleanup::clean_up;
+use vkstash_host::disk::folder::{FILE_MODE, Folder};
+use vkstash_host::disk::{locks, ops as disk};
+use vkstash_host::util::{believed, latest, random, unix_ms};
 
 const NAME: &str = "totals.vkt";
 const LOCK: &str = ".lock";

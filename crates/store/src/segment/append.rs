@@ -5,15 +5,10 @@ use std::hash::{Hash, Hasher};
 use std::io;
 use std::sync::Arc;
 
-use crate::base::memory;
-use crate::base::util::unix_ms;
 use crate::codec;
-use crate::disk::folder::{Folder, write_all_at};
-use crate::disk::ops as disk;
 use crate::format::checkpoint::{CheckpointPointer, POINTER_BYTES, encode_checkpoint};
 use crate::format::file::{FileHeader, PartIdentity};
 use crate::format::footer::encode_end;
-use crate::format::record::{Key, Kind};
 use crate::format::record_header::{Stored, encode_record};
 use crate::format::seal::Seal;
 use crate::format::sizes::{
@@ -22,6 +17,11 @@ use crate::format::sizes::{
 use crate::format::table::Row;
 use crate::segment::file::{Location, Segment};
 use crate::segment::name::new_name;
+use vkstash_host::disk::folder::{Folder, write_all_at};
+use vkstash_host::disk::ops as disk;
+use vkstash_host::memory;
+use vkstash_host::util::unix_ms;
+use vkstash_model::record::{Key, Kind};
 
 /// A segment of this size is sealed.
 const ROTATE_BYTES: u64 = 1 << 30;

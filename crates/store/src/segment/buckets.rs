@@ -5,8 +5,8 @@
 
 use std::cmp::Reverse;
 
-use crate::base::sort;
 use crate::format::table::{Packed, ROW_BYTES, Row, hash_of};
+use vkstash_host::sort;
 
 /// The average number of rows in a bucket.
 const EACH: usize = 4;

@@ -1,8 +1,8 @@
 //! Clean-up: removing files that killed processes have left unfinished.
 
-use crate::base::descriptor::Descriptor;
-use crate::disk::folder::{Folder, TEMPORARY};
-use crate::disk::{locks, ops as disk};
+use vkstash_host::descriptor::Descriptor;
+use vkstash_host::disk::folder::{Folder, TEMPORARY};
+use vkstash_host::disk::{locks, ops as disk};
 
 /// The creator of a file holds its lock from its second call on. A younger file, in seconds, may be between the two
 /// calls.

@@ -6,21 +6,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::{fmt, io};
 
-use crate::base::descriptor::Descriptor;
-use crate::base::once::OnceLock;
-use crate::base::timer::never;
 use crate::codec;
-use crate::disk::folder::{Folder, read_at};
-use crate::disk::ops as disk;
 use crate::format::codec::{Codec, CodecError};
 use crate::format::footer::Tally;
-use crate::format::record::{Key, Kind};
 use crate::format::record_header::{IndexEntry, payload_crc};
 use crate::format::sizes::{CODEC_PLAIN, FIRST_RECORD, RECORD_HEADER_BYTES};
 use crate::format::table;
 use crate::format::table::{BLOCK_BYTES, Block, Packed, Row};
 use crate::segment::buckets::Buckets;
 use crate::segment::scan;
+use vkstash_host::descriptor::Descriptor;
+use vkstash_host::disk::folder::{Folder, read_at};
+use vkstash_host::disk::ops as disk;
+use vkstash_host::once::OnceLock;
+use vkstash_host::timer::never;
+use vkstash_model::record::{Key, Kind};
 
 /// The number of segments that a process keeps open. Others are opened for each read, because a stash of thousands of
 /// small segments must not use up the descriptors of the host process.

@@ -3,13 +3,6 @@
 use std::io;
 use std::sync::Arc;
 
-use crate::base::descriptor::Descriptor;
-use crate::base::once::OnceLock;
-use crate::base::timer::never;
-use crate::disk::folder::Folder;
-use crate::disk::folder::read_at;
-use crate::disk::locks;
-use crate::disk::ops as disk;
 use crate::format::checkpoint::CheckpointPointer;
 use crate::format::checkpoint::decode_checkpoint;
 use crate::format::file::FileHeader;
@@ -34,6 +27,14 @@ use crate::segment::buckets::Buckets;
 use crate::segment::file::Segment;
 use crate::segment::file::Table;
 use crate::segment::scan;
+use vkstash_host::descriptor::Descriptor;
+use vkstash_host::disk::errors::FileError;
+use vkstash_host::disk::folder::Folder;
+use vkstash_host::disk::folder::read_at;
+use vkstash_host::disk::locks;
+use vkstash_host::disk::ops as disk;
+use vkstash_host::once::OnceLock;
+use vkstash_host::timer::never;
 
 /// An opened segment.
 pub(crate) struct Loaded {
@@ -71,7 +72,7 @@ pub(crate) fn load(
     load_until(folder, name, expected, &never)
 }
 
-/// [`load`] that gives up with [`Refusal::PutOff`] when `interrupted` says true.
+/// [`load`] that gives up with [`Refusal::File(FileError::PutOff)`] when `interrupted` says true.
 pub(crate) fn load_until(
     folder: &Arc<Folder>,
     name: &str,
@@ -79,7 +80,7 @@ pub(crate) fn load_until(
     interrupted: &dyn Fn() -> bool,
 ) -> Result<Loaded, Refusal> {
     if interrupted() {
-        return Err(Refusal::PutOff);
+        return Err(Refusal::File(FileError::PutOff));
     }
     let (fd, length) = folder.open_file_or_put_off(name)?;
     load_file(folder, name, fd, length, expected, interrupted)
@@ -91,7 +92,8 @@ pub(crate) fn load_unnamed(
     fd: Descriptor,
     expected: Option<&PartIdentity>,
 ) -> Result<Loaded, Refusal> {
-    let length = disk::fstat(&fd).map_err(|error| Refusal::Unreadable(io::Error::from(error).to_string()))?;
+    let length = disk::fstat(&fd)
+        .map_err(|error| Refusal::File(FileError::Unreadable(io::Error::from(error).to_string())))?;
     load_file(folder, "", fd, length.st_size as u64, expected, &never)
 }
 
@@ -114,7 +116,7 @@ fn load_file(
     if length < HEADER_BYTES as u64 {
         return too_short(&fd);
     }
-    let io_error = |error: io::Error| Refusal::Unreadable(error.to_string());
+    let io_error = |error: io::Error| Refusal::File(FileError::Unreadable(error.to_string()));
     let mut head = Vec::new();
     read_at(&fd, &mut head, FileHeader::LOOK_AT, 0).map_err(io_error)?;
     let end = read_end(&fd, length).map_err(io_error)?;
@@ -213,7 +215,7 @@ impl File<'_> {
             .unwrap_or((Vec::new(), first));
         let found = scan::scan(self.fd, from, self.length, self.tag, state == State::Written, interrupted);
         if found.stopped {
-            return Err(Refusal::PutOff);
+            return Err(Refusal::File(FileError::PutOff));
         }
         if found.failed && state == State::Orphaned {
             state = State::Unreadable;

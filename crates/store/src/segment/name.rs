@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::base::util::random;
+use vkstash_host::util::random;
 
 /// Creates a segment of that age under a new name. Returns the name, the serial number in it, and the result of
 /// `create`.

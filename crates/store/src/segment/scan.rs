@@ -1,9 +1,6 @@
 //! Finding the records of a segment without an index: from record header to record header, and across damage to the
 //! next valid record.
 
-use crate::base::descriptor::Descriptor;
-use crate::disk::folder::read_at;
-use crate::disk::ops as disk;
 use crate::format::file::FileHeader;
 use crate::format::footer::Footer;
 use crate::format::record_header::IndexEntry;
@@ -11,6 +8,9 @@ use crate::format::sizes::{
     ALIGN, CHECKPOINT_KIND, FILE_MAGIC, FOOTER_BYTES, FOOTER_MAGIC, HEADER_BYTES, INDEX_KIND, MOST_BYTES,
     MOST_RECORDS, RECORD_HEADER_BYTES, RECORD_MAGIC,
 };
+use vkstash_host::descriptor::Descriptor;
+use vkstash_host::disk::folder::read_at;
+use vkstash_host::disk::ops as disk;
 
 /// Bytes of the file that are read at once where record headers are close to each other.
 const NEAR: usize = 4 << 10;

@@ -10,8 +10,8 @@ use toml_parser::decoder::Encoding;
 use toml_parser::parser::{EventReceiver, RecursionGuard, parse_document};
 use toml_parser::{ErrorSink, ParseError, Raw, Source, Span};
 
-use crate::base::sort;
-use crate::format::app_name::{AppName, sanitised};
+use vkstash_host::sort;
+use vkstash_model::app_name::{AppName, sanitised};
 
 use super::values::{APPLICATION_NAMES, NAMES, Settings, ValueError};
 
@@ -256,9 +256,10 @@ impl EventReceiver for Found<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::values::{BackgroundMode, CacheKinds};
+    use super::super::values::CacheKinds;
     use super::*;
     use crate::bounds::ModulePolicy;
+    use vkstash_model::background_mode::BackgroundMode;
 
     fn complaints(text: &str) -> Vec<String> {
         Config::parse(text).complaints.iter().map(ToString::to_string).collect()

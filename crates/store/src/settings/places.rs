@@ -9,15 +9,14 @@ use rustix::io::Errno;
 
 use super::file::{Complaint, Config, Wrong};
 use super::values::{BASES, CacheKinds, EXCLUDED_PROGRAMS, Settings};
-use crate::base::descriptor::Descriptor;
-use crate::base::once::OnceLock;
-use crate::base::timer::never;
 use crate::bounds::Limits;
-use crate::disk::folder::{Folder, read_at};
-use crate::disk::ops as disk;
+use vkstash_host::descriptor::Descriptor;
+use vkstash_host::disk::folder::{Folder, read_at};
+use vkstash_host::disk::ops as disk;
+use vkstash_host::once::OnceLock;
+use vkstash_host::timer::never;
+use vkstash_model::variables::CONFIG_FILE;
 
-/// The name of the file in a root.
-pub const FILE: &str = "config.toml";
 /// Larger files are not read.
 pub const MAX_BYTES: u64 = 64 << 10;
 
@@ -142,12 +141,12 @@ pub fn of_path(path: &Path) -> Option<ConfigFile> {
 }
 
 fn of_root(root: &Folder) -> Option<ConfigFile> {
-    let text = match root.open_file(FILE) {
+    let text = match root.open_file(CONFIG_FILE) {
         Ok((fd, _)) => Text::of(&fd),
-        Err(_) if matches!(disk::statat(root, FILE), Err(Errno::NOENT)) => return None,
+        Err(_) if matches!(disk::statat(root, CONFIG_FILE), Err(Errno::NOENT)) => return None,
         Err(refusal) => Err(refusal.to_string()),
     };
-    Some(ConfigFile::of(root.path().join(FILE), text, true))
+    Some(ConfigFile::of(root.path().join(CONFIG_FILE), text, true))
 }
 
 impl ConfigFile {

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use crate::bounds::{Limits, ModulePolicy};
-use crate::disk::home::MOST_BASES;
+use crate::home::MOST_BASES;
+use vkstash_model::background_mode::BackgroundMode;
 
 /// The limit of all applications together; in an application's section the limit of that one.
 pub const LIMIT: &str = "limit";
@@ -71,50 +72,6 @@ const UNITS: [(&str, u64); 9] = [
     ("KB", 1_000),
     ("B", 1),
 ];
-
-/// What the layer's background work may do. docs/background.md describes the modes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum BackgroundMode {
-    /// Background work that does not slow the program down.
-    #[default]
-    Allowed,
-    /// Rich measurements matter more than a smooth run.
-    Intrusive,
-    /// No background work.
-    Disabled,
-    /// No background work, and no behaviour that adapts to measurements.
-    Profiling,
-}
-
-impl BackgroundMode {
-    /// All modes.
-    pub const ALL: [BackgroundMode; 4] = [
-        BackgroundMode::Allowed,
-        BackgroundMode::Intrusive,
-        BackgroundMode::Disabled,
-        BackgroundMode::Profiling,
-    ];
-
-    /// The mode's name in files, in the environment and on the command line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            BackgroundMode::Allowed => "allowed",
-            BackgroundMode::Intrusive => "intrusive",
-            BackgroundMode::Disabled => "disabled",
-            BackgroundMode::Profiling => "profiling",
-        }
-    }
-
-    /// The mode of this name.
-    pub fn of_name(name: &str) -> Option<BackgroundMode> {
-        BackgroundMode::ALL.into_iter().find(|mode| mode.name() == name)
-    }
-
-    /// Whether background work may be queued.
-    pub const fn allows_work(self) -> bool {
-        matches!(self, BackgroundMode::Allowed | BackgroundMode::Intrusive)
-    }
-}
 
 /// Kinds of caches, as bits. docs/sessions.md says what they are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

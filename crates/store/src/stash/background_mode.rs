@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use crate::disk::home::{Home, Opened};
+use crate::home::{Home, Opened};
 use crate::part::open::Shared;
 use crate::settings::ForProgram;
 use crate::settings::places::read_unless;

@@ -1,8 +1,8 @@
 //! Versions of a driver, compared by what they have compiled for an application.
 
 use crate::format::device::DeviceHeader;
-use crate::format::record::Kind;
 use crate::stash::inspect::PartInfo;
+use vkstash_model::record::Kind;
 
 /// A version with at least this share (in tenths) of another version's pipelines is as good as complete: the rest is
 /// what the program does not use any more, or what could not be made.

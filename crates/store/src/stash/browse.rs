@@ -8,15 +8,15 @@ use std::sync::Arc;
 
 use rustix::io::Errno;
 
-use crate::base::sort;
-use crate::disk::folder::Folder;
-use crate::disk::ops as disk;
-use crate::format::record::{Key, Kind};
-use crate::format::refusal::OpenError;
 use crate::format::table;
 use crate::format::table::Row;
 use crate::segment::file::{DamagedIndex, Location, Read, Segment};
 use crate::segment::load;
+use vkstash_host::disk::errors::OpenError;
+use vkstash_host::disk::folder::Folder;
+use vkstash_host::disk::ops as disk;
+use vkstash_host::sort;
+use vkstash_model::record::{Key, Kind};
 
 /// How often files may be merged between listing and opening them before that is an error.
 const ATTEMPTS: usize = 16;

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::base::sort;
-use crate::disk::folder::Folder;
-use crate::format::crash_count::{CompileDeaths, CrashCount};
-use crate::format::record::{Key, Kind, WORKERS};
 use crate::part::crash_guard;
 use crate::stash::browse::Browser;
+use vkstash_host::disk::folder::Folder;
+use vkstash_host::sort;
+use vkstash_model::crash_count::{CompileDeaths, CrashCount};
+use vkstash_model::record::{Key, Kind, WORKERS};
 
 /// A pipeline at which processes ended: a driver was compiling it then.
 #[derive(Clone, Debug, PartialEq, Eq)]

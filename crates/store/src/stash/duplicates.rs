@@ -4,11 +4,12 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::base::keyed::Keyed;
-use crate::format::record::{Key, Kind};
-use crate::format::same::{Fingerprint, Same, data_of};
+use crate::format::fingerprint::Fingerprint;
 use crate::part::open::Part;
 use crate::segment::append::{Item, Payload, RecordId};
+use vkstash_host::keyed::Keyed;
+use vkstash_model::record::{Key, Kind};
+use vkstash_model::same::{Same, data_of};
 
 /// The number of artifacts that are remembered. After that many the memory is cleared.
 const REMEMBERED: usize = 1 << 14;

@@ -7,15 +7,10 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::base::parallel;
-use crate::base::timer::never;
 use crate::bounds::LastUse;
-use crate::disk::folder::Folder;
-use crate::format::app_name::AppName;
 use crate::format::device::DeviceHeader;
 use crate::format::file::{FileHeader, PartIdentity};
-use crate::format::record::{Key, Kind, UseRecord};
-use crate::format::refusal::{OpenError, Refusal};
+use crate::format::refusal::Refusal;
 use crate::maintenance::survey::ApplicationFolder;
 use crate::maintenance::uses;
 use crate::maintenance::uses::Uses;
@@ -23,6 +18,12 @@ use crate::reports::totals;
 use crate::reports::totals::Totals;
 use crate::segment::load;
 use crate::segment::load::State;
+use vkstash_host::disk::errors::{FileError, OpenError};
+use vkstash_host::disk::folder::Folder;
+use vkstash_host::parallel;
+use vkstash_host::timer::never;
+use vkstash_model::app_name::AppName;
+use vkstash_model::record::{Key, Kind, UseRecord};
 
 /// One application's stash.
 #[derive(Clone, Debug, Serialize)]
@@ -254,7 +255,10 @@ fn part(folder: &Arc<Folder>, folder_name: &str, unread: &mut Option<OpenError>)
                 }
             }
             Err(reason) => {
-                if matches!(reason, Refusal::Unreadable(_) | Refusal::PutOff) {
+                if matches!(
+                    reason,
+                    Refusal::File(FileError::Unreadable(_)) | Refusal::File(FileError::PutOff)
+                ) {
                     let (path, source) = (folder.path().join(&file), io::Error::other(reason.to_string()));
                     unread.get_or_insert(OpenError::Unreadable { path, source });
                 }

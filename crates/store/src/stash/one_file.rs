@@ -6,19 +6,20 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::base::text::hex;
-use crate::base::timer::never;
-use crate::disk::folder::Folder;
-use crate::disk::ops as disk;
 use crate::format::codec::Codec;
 use crate::format::device::DeviceHeader;
 use crate::format::file::PartIdentity;
-use crate::format::record::Kind;
-use crate::format::refusal::{OpenError, Refusal};
+use crate::format::refusal::Refusal;
 use crate::format::sizes::{FIRST_RECORD, VERSION};
 use crate::segment::file::{Location, Read};
 use crate::segment::load::State;
 use crate::segment::{load, scan};
+use vkstash_host::disk::errors::{FileError, OpenError};
+use vkstash_host::disk::folder::Folder;
+use vkstash_host::disk::ops as disk;
+use vkstash_host::text::hex;
+use vkstash_host::timer::never;
+use vkstash_model::record::Kind;
 
 /// Why a file cannot be inspected.
 #[derive(Debug, thiserror::Error)]
@@ -104,15 +105,16 @@ pub fn segment(path: &Path) -> Result<SegmentInfo, InspectError> {
     };
     let folder = Arc::new(folder);
     // In a stash a file that is gone was merged; here it is an error.
-    disk::statat(&*folder, name).map_err(|error| Refusal::Unreadable(io::Error::from(error).to_string()))?;
+    disk::statat(&*folder, name)
+        .map_err(|error| Refusal::File(FileError::Unreadable(io::Error::from(error).to_string())))?;
     let loaded = load::load(&folder, name, None)?;
     // Without a header that says whose it is, it is not loaded.
     let header = loaded.header.ok_or(Refusal::NotASegment)?;
-    let (descriptor, _) = folder.open_file(name)?;
+    let (descriptor, _) = folder.open_file(name).map_err(Refusal::from)?;
     let (end, alive) = (loaded.segment.end(), loaded.state == State::Written);
     let found = scan::scan(&descriptor, FIRST_RECORD as u64, end, header.identity.tag(), alive, &never);
     if found.failed {
-        return Err(Refusal::PutOff.into());
+        return Err(Refusal::File(FileError::PutOff).into());
     }
     let mut buffer = Vec::new();
     let records = found.entries.iter().map(|entry| {

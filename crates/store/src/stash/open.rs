@@ -6,14 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::base::sync::Mutex;
-use crate::base::timer::{Timer, never};
-use crate::disk::home::Home;
-use crate::format::app_name::AppName;
 use crate::format::device::DeviceHeader;
 use crate::format::file::PartIdentity;
-use crate::format::record::{FORGOTTEN, Key, RunDevices};
-pub use crate::format::refusal::OpenError;
+use crate::home::Home;
 use crate::maintenance::work::ModulesOf;
 use crate::part::open::Part;
 use crate::part::open::{Shared, Use};
@@ -21,12 +16,18 @@ pub use crate::part::queue::END;
 use crate::part::queue::{Joined, WaitLimits};
 use crate::reports::model::{RunReport, StoreReport};
 use crate::reports::timeline::Entry;
-use crate::settings::{BackgroundMode, CacheKinds};
+use crate::settings::CacheKinds;
 use crate::stash::background_mode;
 use crate::stash::own_report::Runs;
 use crate::stash::siblings::{Kin, Siblings};
 use crate::stash::uses::{self, DeviceUses, Noted, Run};
 use crate::stash::writer::Start;
+pub use vkstash_host::disk::errors::OpenError;
+use vkstash_host::sync::Mutex;
+use vkstash_host::timer::{Timer, never};
+use vkstash_model::app_name::AppName;
+use vkstash_model::background_mode::BackgroundMode;
+use vkstash_model::record::{FORGOTTEN, Key, RunDevices};
 
 /// How many device parts a stash keeps open that no device uses.
 const MOST_AT_REST: usize = 8;

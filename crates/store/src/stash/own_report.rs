@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::base::descriptor::Descriptor;
-use crate::base::sync::Mutex;
-use crate::disk::home::Home;
+use crate::home::Home;
 use crate::part::open::Shared;
 use crate::reports::runs;
 use crate::reports::timeline::{self, Entry, MOST};
 use crate::stash::uses::Run;
+use vkstash_host::descriptor::Descriptor;
+use vkstash_host::sync::Mutex;
 
 /// The file of the report.
 pub(crate) struct Runs {

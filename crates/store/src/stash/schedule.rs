@@ -5,10 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use crate::disk::home::Home;
-use crate::disk::ops as disk;
-use crate::format::record::Key;
 use crate::format::sizes::RECORD_HEADER_BYTES;
+use crate::home::Home;
 use crate::maintenance::outcome::Outcome;
 use crate::maintenance::run;
 use crate::maintenance::work::Work;
@@ -16,6 +14,8 @@ use crate::part::open::Part;
 use crate::part::open::Shared;
 use crate::segment::append::Item;
 use crate::settings;
+use vkstash_host::disk::ops as disk;
+use vkstash_model::record::Key;
 
 /// After so long without records the program has finished its start.
 const QUIET_FOR: Duration = Duration::from_secs(5);

@@ -7,20 +7,20 @@ use std::sync::Arc;
 
 use arc_swap::Guard;
 
-use crate::base::keyed::Keyed;
-use crate::base::sort;
-use crate::disk::folder::{Folder, read_at};
-use crate::disk::home::Home;
 use crate::format::device::{DeviceHeader, HeaderMismatch};
 use crate::format::file::{FileHeader, PartIdentity};
-use crate::format::record::{Key, Kind};
-use crate::format::refusal::OpenError;
 use crate::format::sizes::HEADER_BYTES;
 use crate::format::table;
+use crate::home::Home;
 use crate::part::open::Shared;
 use crate::part::read_only::ReadOnlyPart;
 use crate::part::read_only_parts::{Candidate, Lister, ReadOnlyParts};
 use crate::part::tallies::Tallies;
+use vkstash_host::disk::errors::OpenError;
+use vkstash_host::disk::folder::{Folder, read_at};
+use vkstash_host::keyed::Keyed;
+use vkstash_host::sort;
+use vkstash_model::record::{Key, Kind};
 
 /// Device parts that are looked at, to find the siblings among them.
 const MOST_LOOKED_AT: usize = 64;

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::disk::folder::Folder;
 use crate::part::crash_guard;
+use vkstash_host::disk::folder::Folder;
 
 /// Removes the guard files that this process has left in the application's parts, so that nothing of what a driver had
 /// at its end is blamed for that. For the one who has killed it, and has waited for its end.

@@ -9,19 +9,20 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::base::sort;
-use crate::base::timer::never;
-use crate::disk::folder::Folder;
 use crate::format::device::DeviceHeader;
 use crate::format::file::PartIdentity;
-use crate::format::record::{Key, Kind};
 use crate::format::record_header::IndexEntry;
-use crate::format::refusal::{OpenError, Refusal};
+use crate::format::refusal::Refusal;
 use crate::format::sizes::FIRST_RECORD;
 use crate::format::table::{Packed, Row};
 use crate::segment::file::{DamagedIndex, Location, Read, Segment};
 use crate::segment::load::{self, State};
 use crate::segment::scan;
+use vkstash_host::disk::errors::{FileError, OpenError};
+use vkstash_host::disk::folder::Folder;
+use vkstash_host::sort;
+use vkstash_host::timer::never;
+use vkstash_model::record::{Key, Kind};
 
 /// Why a segment is not taken.
 #[derive(Debug, thiserror::Error)]
@@ -48,12 +49,12 @@ impl From<Refusal> for StrictError {
         match refusal {
             // These say nothing about what a file holds.
             Refusal::NotYet
-            | Refusal::SymbolicLink
-            | Refusal::NotAFile
-            | Refusal::NotOwned(_)
-            | Refusal::OthersMayWrite(_)
-            | Refusal::Unreadable(_)
-            | Refusal::PutOff => StrictError::Unread(io::Error::other(refusal)),
+            | Refusal::File(FileError::SymbolicLink)
+            | Refusal::File(FileError::NotAFile)
+            | Refusal::File(FileError::NotOwned(_))
+            | Refusal::File(FileError::OthersMayWrite(_))
+            | Refusal::File(FileError::Unreadable(_))
+            | Refusal::File(FileError::PutOff) => StrictError::Unread(io::Error::other(refusal)),
             refusal => StrictError::Refused(refusal),
         }
     }
@@ -83,7 +84,7 @@ impl Strict {
         let expected = device.map_or(PartIdentity::Portable, |header| PartIdentity::Device(header.clone()));
         let loaded = load::load(&folder, name, Some(&expected))?;
         if loaded.state == State::Unreadable {
-            return Err(Refusal::PutOff.into());
+            return Err(Refusal::File(FileError::PutOff).into());
         }
         // A header that is lost counts as damage.
         if loaded.state != State::Sealed || loaded.damaged > 0 {
@@ -91,11 +92,11 @@ impl Strict {
         }
         let segment = loaded.segment;
         // Without one there are too many open files.
-        let descriptor = segment.descriptor().ok_or(Refusal::PutOff)?;
+        let descriptor = segment.descriptor().ok_or(Refusal::File(FileError::PutOff))?;
         let end = segment.end();
         let found = scan::scan(descriptor, FIRST_RECORD as u64, end, expected.tag(), false, &never);
         if found.failed {
-            return Err(Refusal::PutOff.into());
+            return Err(Refusal::File(FileError::PutOff).into());
         }
         if found.damaged > 0 || found.end != end {
             return Err(StrictError::Hidden);
@@ -108,7 +109,7 @@ impl Strict {
         sort::sort(&mut listed);
         sort::sort(&mut there);
         if segment.has_failed() {
-            return Err(Refusal::PutOff.into());
+            return Err(Refusal::File(FileError::PutOff).into());
         }
         if damaged.get() || listed != there {
             return Err(StrictError::Hidden);
@@ -138,7 +139,7 @@ impl Strict {
                 Read::Damaged | Read::Other if !self.segment.has_failed() => {
                     return Err(StrictError::Damaged);
                 }
-                _ => return Err(Refusal::PutOff.into()),
+                _ => return Err(Refusal::File(FileError::PutOff).into()),
             }
             if !each(kind, &entry.key, &buffer) {
                 return Ok(());

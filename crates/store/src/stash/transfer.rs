@@ -4,14 +4,9 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::base::descriptor::Descriptor;
-use crate::base::util::unix_ms;
-use crate::disk::folder::{Folder, read_at, write_all_at};
-use crate::disk::ops as disk;
 use crate::format::device::DeviceHeader;
 use crate::format::file::PartIdentity;
-use crate::format::record::{Key, Kind};
-use crate::format::refusal::{OpenError, Refusal};
+use crate::format::refusal::Refusal;
 use crate::segment::file::{DamagedIndex, Segment};
 use crate::segment::load;
 pub use crate::segment::name::age_of;
@@ -19,6 +14,13 @@ use crate::segment::name::new_name;
 use crate::settings;
 use crate::stash::browse;
 use crate::stash::writer::TOO_LITTLE_SPACE;
+use vkstash_host::descriptor::Descriptor;
+use vkstash_host::disk::errors::FileError;
+use vkstash_host::disk::errors::OpenError;
+use vkstash_host::disk::folder::{Folder, read_at, write_all_at};
+use vkstash_host::disk::ops as disk;
+use vkstash_host::util::unix_ms;
+use vkstash_model::record::{Key, Kind};
 
 /// Bytes that are copied at once.
 const AT_ONCE: usize = 256 << 10;
@@ -97,7 +99,7 @@ pub fn outgoing(root: &Path, application: &str, part: &str) -> Result<Vec<Outgoi
         names.reverse();
         let open = |name: String| match folder.open_file(&name) {
             Ok((fd, bytes)) => Some(Ok(Outgoing { name, bytes, fd, at: 0 })),
-            Err(Refusal::NotYet) => Some(Err(())),
+            Err(FileError::Missing) => Some(Err(())),
             // Not a segment file of the user.
             Err(_) => None,
         };

@@ -4,14 +4,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::base::keyed::Keyed;
-use crate::base::sync::Mutex;
-use crate::base::util::unix_ms;
 use crate::bounds::{LastUse, Runs};
-use crate::format::record::{FORGOTTEN, Key, Kind, RunDevices, UseRecord};
 use crate::format::table;
 use crate::part::open::Part;
 use crate::reports::runs::RunName;
+use vkstash_host::keyed::Keyed;
+use vkstash_host::sync::Mutex;
+use vkstash_host::util::unix_ms;
+use vkstash_model::record::{FORGOTTEN, Key, Kind, RunDevices, UseRecord};
 
 /// The last use of a key that a run has noted. Uses compare by their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

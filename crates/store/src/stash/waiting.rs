@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::base::timer::never;
 use crate::part::open::{Part, Pending, Shared};
+use vkstash_host::timer::never;
 
 /// Time between two looks at another thread that reads a part.
 const LOOK_EVERY: Duration = Duration::from_millis(1);

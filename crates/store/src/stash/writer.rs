@@ -7,13 +7,8 @@ use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::base::sync::Mutex;
-use crate::base::thread::{self, Stack};
-use crate::base::timer::Timer;
-use crate::base::util::random;
-use crate::disk::home::Home;
-use crate::format::record::Kind;
 use crate::format::sizes::RECORD_HEADER_BYTES;
+use crate::home::Home;
 use crate::maintenance::work::MANY_SEGMENTS;
 use crate::part::open::Part;
 use crate::part::open::{Pending, Shared, Use};
@@ -24,6 +19,11 @@ use crate::stash::helper::Job;
 use crate::stash::own_report::Runs;
 use crate::stash::schedule::{Schedule, Space};
 use crate::stash::waiting::WaitingRecords;
+use vkstash_host::sync::Mutex;
+use vkstash_host::thread::{self, Stack};
+use vkstash_host::timer::Timer;
+use vkstash_host::util::random;
+use vkstash_model::record::Kind;
 
 /// Time between two looks at the queues while records come in.
 const BUSY: Duration = Duration::from_millis(50);

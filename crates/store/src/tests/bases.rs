@@ -5,18 +5,18 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 use super::*;
-use crate::base::program::Program;
-use crate::base::timer::never;
-use crate::disk::faults;
-use crate::disk::faults::Plan;
-use crate::disk::folder::Folder;
-use crate::format::app_name::{AppName, Identity};
 use crate::format::file::PartIdentity;
 use crate::part::read_only::ReadOnlyPart;
 use crate::part::tallies::Tallies;
-use crate::settings::places::FILE;
 use crate::stash::siblings::Kin;
+use crate::tests::disk::faults;
+use crate::tests::disk::faults::Plan;
 use crate::tests::processes::in_a_child;
+use vkstash_host::disk::folder::Folder;
+use vkstash_host::program::Program;
+use vkstash_host::timer::never;
+use vkstash_model::app_name::{AppName, Identity};
+use vkstash_model::variables::CONFIG_FILE;
 
 fn with_bases(root: &Path, bases: &[&Path]) -> Arc<Stash> {
     let bases = bases.iter().map(|path| path.to_path_buf()).collect();
@@ -189,7 +189,7 @@ fn with_settings(root: &Path, bases: &[&Path], opening: Duration) -> Arc<Stash> 
 
 fn set_bases(root: &Path, bases: &[&Path]) {
     let bases: Vec<_> = bases.iter().map(|base| format!("'{}'", base.display())).collect();
-    std::fs::write(root.join(FILE), format!("bases = [{}]\n", bases.join(", "))).unwrap();
+    std::fs::write(root.join(CONFIG_FILE), format!("bases = [{}]\n", bases.join(", "))).unwrap();
 }
 
 #[test]
@@ -243,7 +243,7 @@ fn bases_of_settings_that_are_read_late_are_looked_into_all_the_same() {
 #[test]
 fn without_a_base_nothing_more_is_looked_into() {
     let own = root();
-    std::fs::write(own.path().join(FILE), "limit = '1GiB'\n").unwrap();
+    std::fs::write(own.path().join(CONFIG_FILE), "limit = '1GiB'\n").unwrap();
     let stash = with_settings(own.path(), &[], LONG);
     let part = stash.portable();
     assert!(!part.contains(Kind::Recipe, &key(2)));

@@ -3,14 +3,14 @@
 use std::fs;
 use std::time::SystemTime;
 
-use crate::base::util::unix_ms;
-use crate::disk::folder::Folder;
-use crate::format::record::{FORGOTTEN, RunDevices, UseRecord};
 use crate::maintenance;
 use crate::maintenance::prune::{Request, prune};
 use crate::reports::timeline::{self, Creation};
 use crate::reports::totals;
 use crate::tests::*;
+use vkstash_host::disk::folder::Folder;
+use vkstash_host::util::unix_ms;
+use vkstash_model::record::{FORGOTTEN, RunDevices, UseRecord};
 
 /// The first day of 2100, in Unix milliseconds.
 const FUTURE: u64 = 4_102_444_800_000;

@@ -1,12 +1,12 @@
 //! Processes that end while a driver compiles: their guard files, what the next process counts, and what tools read.
 
-use crate::base::util::unix_ms;
-use crate::format::crash_count::CrashCount;
 use crate::part::admission::Admission;
 use crate::stash::deaths;
 use crate::tests::crash_counts::die_compiling;
 use crate::tests::processes::in_a_child;
 use crate::tests::*;
+use vkstash_host::util::unix_ms;
+use vkstash_model::crash_count::CrashCount;
 
 const STAGES: u32 = 0x11;
 

@@ -7,17 +7,17 @@ use std::time::Instant;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
-use crate::disk::faults;
-use crate::disk::faults::{Fault, Plan};
-use crate::disk::folder::Folder;
-use crate::disk::op::Op;
-use crate::forks as fork;
-use crate::format::record::WORKERS;
 use crate::part::admission::Admission;
 use crate::part::crash_guard::{CrashGuard, Work};
 use crate::stash::stopped::forgive;
+use crate::tests::disk::faults;
+use crate::tests::disk::faults::Plan;
 use crate::tests::processes::in_a_child;
 use crate::tests::*;
+use vkstash_host::disk::faults::{Fault, Op};
+use vkstash_host::disk::folder::Folder;
+use vkstash_host::forks as fork;
+use vkstash_model::record::WORKERS;
 
 /// A stash with an artifact, and the guard file of a process that died of it, with its folder.
 pub(super) fn after_a_crash(root: &Path) -> (Key, PathBuf, PathBuf) {

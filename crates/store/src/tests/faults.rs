@@ -9,16 +9,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::io::Errno;
 
-use crate::disk::faults;
-use crate::disk::faults::{ERRORS, Fault, Plan};
-use crate::disk::op::Op;
 use crate::maintenance;
 use crate::part::crash_guard::{CrashGuard, Work};
 use crate::reports::model::RunReport;
 use crate::tests::bit_flips::{build, with_a_file};
+use crate::tests::disk::faults;
+use crate::tests::disk::faults::{ERRORS, Plan};
 use crate::tests::processes::in_a_child;
 use crate::tests::stale_files::grow_old;
 use crate::tests::*;
+use vkstash_host::disk::faults::{Fault, Op};
 
 /// Whether it is in the device part, its kind and its number, which gives its payload. Each is put once.
 type Record = (bool, Kind, u64);

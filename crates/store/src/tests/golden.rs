@@ -4,18 +4,19 @@ use std::fs;
 
 use crate::format::file::{FileHeader, PartIdentity};
 use crate::format::footer::encode_end;
-use crate::format::record::ESTIMATES;
 use crate::format::record_header::{Stored, encode_record};
-use crate::format::same::Same;
 use crate::format::seal::Seal;
 use crate::format::sizes::FIRST_RECORD;
 use crate::format::table::Row;
 use crate::reports::model::{BypassReport, DeviceReport, RunReport, StoreReport};
 use crate::reports::runs;
-use crate::reports::timeline::{self, Creation, Entry, Frame, Step};
+use crate::reports::timeline::{self, Creation, Entry, Frame};
 use crate::reports::waiting::{Frames, Lengths, Waiting};
 use crate::tests::timelines::timelines;
 use crate::tests::*;
+use vkstash_model::record::ESTIMATES;
+use vkstash_model::same::Same;
+use vkstash_model::steps::Step;
 
 /// The records of the golden segments.
 fn segment(identity: PartIdentity, kind: Kind) -> Vec<u8> {

@@ -4,10 +4,6 @@
 use std::fs;
 
 use crate::codec::{decode_into, encode_module};
-use crate::disk::faults;
-use crate::disk::faults::Plan;
-use crate::disk::folder::Folder;
-use crate::disk::op::Op;
 use crate::format::bytes::{close_block, put_u32};
 use crate::format::codec::Codec;
 use crate::format::table;
@@ -19,11 +15,15 @@ use crate::reports::totals;
 use crate::reports::totals::Totals;
 use crate::stash::inspect::list_applications;
 use crate::tests::damage::device_folder;
+use crate::tests::disk::faults;
+use crate::tests::disk::faults::Plan;
 use crate::tests::fuzz::{odd, spoil};
 use crate::tests::processes::in_a_child;
 use crate::tests::watched;
 use crate::tests::*;
 use crate::tests::{first_seed, seeds};
+use vkstash_host::disk::faults::Op;
+use vkstash_host::disk::folder::Folder;
 
 /// Some bytes of the file change, or it is cut, or it grows.
 fn change(numbers: &mut Numbers, bytes: &mut Vec<u8>, from: usize) {

@@ -7,19 +7,19 @@ use std::time::SystemTime;
 
 use rustix::io::Errno;
 
-use crate::disk::faults;
-use crate::disk::faults::{Fault, Plan};
-use crate::disk::folder::Folder;
-use crate::disk::locks::is_locked;
-use crate::disk::op::Op;
 use crate::format::file::PartIdentity;
 use crate::segment::append::Appender;
 use crate::segment::cleanup::clean_up;
 use crate::tests::crash_counts::{after_a_crash, crashes_found};
+use crate::tests::disk::faults;
+use crate::tests::disk::faults::Plan;
 use crate::tests::maintenance::{bytes_below, device_files, one_run, run, set};
 use crate::tests::processes::in_a_child;
 use crate::tests::stale_files::{OTHER, SEGMENT, grow_old};
 use crate::tests::*;
+use vkstash_host::disk::faults::{Fault, Op};
+use vkstash_host::disk::folder::Folder;
+use vkstash_host::disk::locks::is_locked;
 
 const LIMIT: u64 = 1 << 20;
 

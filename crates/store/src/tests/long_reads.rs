@@ -7,9 +7,6 @@ use std::time::Instant;
 
 use rustix::io::Errno;
 
-use crate::disk::faults;
-use crate::disk::faults::{Fault, Plan};
-use crate::disk::op::Op;
 use crate::format::checkpoint::CheckpointPointer;
 use crate::format::file::{FileHeader, PartIdentity};
 use crate::format::footer::{Footer, Tally};
@@ -19,10 +16,13 @@ use crate::reports::model::RunReport;
 use crate::reports::runs;
 use crate::stash::inspect::list_applications;
 use crate::tests::bit_flips::{build, with_a_file};
+use crate::tests::disk::faults;
+use crate::tests::disk::faults::Plan;
 use crate::tests::forged_records::bytes_read;
 use crate::tests::processes::in_a_child;
 use crate::tests::watched;
 use crate::tests::*;
+use vkstash_host::disk::faults::{Fault, Op};
 
 const COUNT: u64 = 50;
 

@@ -7,9 +7,6 @@ use std::time::{Instant, SystemTime};
 
 use rustix::io::Errno;
 
-use crate::disk::faults::{self, Fault, Plan};
-use crate::disk::folder::Folder;
-use crate::disk::op::Op;
 use crate::format::codec::Codec;
 use crate::format::file::{FileHeader, PartIdentity};
 use crate::format::footer::encode_end;
@@ -20,9 +17,12 @@ use crate::maintenance;
 use crate::maintenance::outcome::Outcome;
 use crate::maintenance::work::Work;
 use crate::segment::file::MAX_OPEN;
-use crate::settings::places::FILE;
+use crate::tests::disk::faults::{self, Plan};
 use crate::tests::processes::in_a_child;
 use crate::tests::*;
+use vkstash_host::disk::faults::{Fault, Op};
+use vkstash_host::disk::folder::Folder;
+use vkstash_model::variables::CONFIG_FILE;
 
 /// In these tests the payload of a recipe is the identities of its modules.
 fn modules_of(recipe: &[u8], each: &mut dyn FnMut(&Key)) {
@@ -38,7 +38,7 @@ pub(super) fn set(root: &Path, text: &str) {
     // The values are sizes, counts and words.
     let lines = text.lines().filter_map(|line| line.split_once(" = "));
     let lines: String = lines.map(|(name, value)| format!("{name} = '{value}'\n")).collect();
-    fs::write(root.join(FILE), lines).unwrap();
+    fs::write(root.join(CONFIG_FILE), lines).unwrap();
 }
 
 /// One run: what it does, and a segment of its own in each part that it writes to. Nothing is merged when it ends.
@@ -209,8 +209,8 @@ fn an_application_has_a_limit_of_its_own() {
         }
     }
     let of_other = format!("\n[application.{}]\nlimit = '300KiB'\n", other.folder);
-    let all = fs::read_to_string(root.path().join(FILE)).unwrap_or_default();
-    fs::write(root.path().join(FILE), all + &of_other).unwrap();
+    let all = fs::read_to_string(root.path().join(CONFIG_FILE)).unwrap_or_default();
+    fs::write(root.path().join(CONFIG_FILE), all + &of_other).unwrap();
     let outcome = run(root.path());
     assert!(outcome.evicted_bytes["application_limit"] > 500_000, "{outcome:?}");
     let count = |application: &AppName| {
@@ -227,10 +227,10 @@ fn nothing_is_evicted_if_the_settings_cannot_be_read() {
     let root = root();
     set(root.path(), "limit = 1KiB\n");
     one_run(root.path(), |stash| put_all(stash.portable(), Kind::Recipe, 0..50));
-    fs::remove_file(root.path().join(FILE)).unwrap();
-    std::os::unix::fs::symlink("elsewhere", root.path().join(FILE)).unwrap();
+    fs::remove_file(root.path().join(CONFIG_FILE)).unwrap();
+    std::os::unix::fs::symlink("elsewhere", root.path().join(CONFIG_FILE)).unwrap();
     assert_eq!(run(root.path()), Outcome::default());
-    fs::remove_file(root.path().join(FILE)).unwrap();
+    fs::remove_file(root.path().join(CONFIG_FILE)).unwrap();
     set(root.path(), "limit = 1KiB\n");
     assert!(run(root.path()).evicted_records > 0);
 }
@@ -287,7 +287,7 @@ fn modules_are_kept_as_their_policy_says() {
             one_run(root.path(), |stash| {
                 // A record of the run, so that its number is known.
                 stash.set_reporter(Box::new({
-                    let started = crate::base::util::unix_ms();
+                    let started = vkstash_host::util::unix_ms();
                     move |store| crate::reports::model::RunReport {
                         started_unix_ms: started,
                         store,

@@ -3,11 +3,11 @@
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt as _;
 
-use crate::disk::folder::Folder;
 use crate::maintenance::run;
 use crate::maintenance::work::Work;
 use crate::tests::processes::in_a_child;
 use crate::tests::*;
+use vkstash_host::disk::folder::Folder;
 
 /// Each has the records of a real one, and was used a second later than the one before.
 fn applications(root: &Path, count: u64) {

@@ -4,12 +4,12 @@ use std::fs;
 use std::process::Stdio;
 use std::time::Instant;
 
-use crate::base::descriptor::Descriptor;
-use crate::disk::ops as disk;
 use crate::format::sizes::{FOOTER_BYTES, FOOTER_MAGIC};
 use crate::stash::inspect::list_applications;
 use crate::tests::processes::{FOLDER, child, folder_of_child};
 use crate::tests::*;
+use vkstash_host::descriptor::Descriptor;
+use vkstash_host::disk::ops as disk;
 
 const NUMBER: &str = "VKSTASH_TEST_NUMBER";
 /// Records that each process puts for itself, and those that all of them put.

@@ -8,6 +8,7 @@ mod crash;
 mod crash_counts;
 mod damage;
 mod descriptors;
+mod disk;
 mod faults;
 mod folders;
 mod forged_records;
@@ -47,15 +48,15 @@ use tempfile::TempDir;
 pub(crate) use header::header;
 pub(crate) use numbers::{Numbers, first_seed, seeds};
 
-use crate::format::app_name::AppName;
 use crate::format::device::DeviceHeader;
-use crate::format::record::{Key, Kind};
 use crate::part::open::Part;
 use crate::part::queue::WaitLimits;
 use crate::reports::model::RunReport;
 use crate::reports::runs::{self, RunName};
 use crate::stash::open::Stash;
 use crate::stash::uses::{DeviceUses, Run};
+use vkstash_model::app_name::AppName;
+use vkstash_model::record::{Key, Kind};
 
 /// Long enough for any wait on a busy machine; no test asserts it.
 const LONG: Duration = Duration::from_secs(600);

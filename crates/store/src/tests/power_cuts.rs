@@ -5,16 +5,16 @@ use std::fs::{self, DirBuilder, File};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::process::Command;
 
-use crate::disk::folder::{Folder, write_all_at};
-use crate::disk::power;
 use crate::maintenance;
 use crate::maintenance::clear::clear;
 use crate::reports::model::RunReport;
 use crate::reports::totals;
 use crate::settings::CacheKinds;
+use crate::tests::disk::power;
 use crate::tests::maintenance::{one_run, set};
 use crate::tests::processes::in_a_child;
 use crate::tests::*;
+use vkstash_host::disk::folder::{Folder, write_all_at};
 
 /// Whether it is in the device part, its kind and its number.
 type Record = (bool, Kind, u64);
@@ -93,7 +93,7 @@ fn the_model_keeps_what_was_synced_only() {
         power::begin(root.path());
         let (temporary, fd) = folder.create_temporary("new").unwrap();
         write_all_at(&fd, b"new", 0).unwrap();
-        crate::disk::ops::renameat(&folder, &temporary, "new").unwrap();
+        vkstash_host::disk::ops::renameat(&folder, &temporary, "new").unwrap();
         folder.remove_file("old").unwrap();
         folder.create_file("last").unwrap();
         let images = power::end();

@@ -3,14 +3,14 @@
 use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::disk::faults;
-use crate::disk::faults::Plan;
-use crate::disk::folder::Folder;
-use crate::disk::op::Op;
 use crate::reports::model::{BypassReport, DeviceReport, RunReport, StoreReport};
 use crate::reports::{runs, totals};
+use crate::tests::disk::faults;
+use crate::tests::disk::faults::Plan;
 use crate::tests::processes::in_a_child;
 use crate::tests::*;
+use vkstash_host::disk::faults::Op;
+use vkstash_host::disk::folder::Folder;
 
 fn report(number: u64) -> RunReport {
     let device = DeviceReport {

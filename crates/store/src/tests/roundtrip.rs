@@ -1,10 +1,10 @@
 //! Records are read as they were put.
 
-use crate::base::memory::QUEUED;
-use crate::format::record::{RunDevices, UseRecord};
-use crate::settings::BackgroundMode;
-use crate::settings::places::FILE;
 use crate::tests::*;
+use vkstash_model::background_mode::BackgroundMode;
+use vkstash_model::budgets::QUEUED;
+use vkstash_model::record::{RunDevices, UseRecord};
+use vkstash_model::variables::CONFIG_FILE;
 
 #[test]
 fn a_record_can_be_read_before_and_after_it_is_written_and_after_reopening() {
@@ -217,7 +217,7 @@ fn an_applications_mode_of_background_work_comes_before_that_of_all() {
     let stash = open(root.path());
     let folder = app().folder;
     assert_eq!(stash.background_mode(), None);
-    let set = |text: &str| std::fs::write(root.path().join(FILE), text).unwrap();
+    let set = |text: &str| std::fs::write(root.path().join(CONFIG_FILE), text).unwrap();
     set("background = 'disabled'\n");
     assert_eq!(stash.background_mode(), Some(BackgroundMode::Disabled));
     set(&format!("background = 'disabled'\n[application.{folder}]\nbackground = 'allowed'\n"));

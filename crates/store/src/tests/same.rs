@@ -9,13 +9,13 @@ use sha2::{Digest, Sha256};
 use crate::format::file::{FileHeader, PartIdentity};
 use crate::format::footer::encode_end;
 use crate::format::record_header::{Stored, encode_record};
-use crate::format::same::Same;
 use crate::format::sizes::FIRST_RECORD;
 use crate::format::table::Row;
 use crate::maintenance;
 use crate::part::admission::Admission;
 use crate::tests::fuzz::spoil;
 use crate::tests::*;
+use vkstash_model::same::Same;
 
 /// The payload of an artifact with data number `data`.
 fn artifact(number: u64, data: u64) -> Box<[u8]> {

@@ -7,14 +7,16 @@ use proptest::prelude::*;
 
 use crate::bounds::{Limits, ModulePolicy};
 use crate::settings::file::Config;
-use crate::settings::places::{FILE, use_files};
+use crate::settings::places::use_files;
 use crate::settings::{
-    APPLICATION_NAMES, BACKGROUND, BASES, BackgroundMode, CacheKinds, DEVELOPER_MODE, NAMES, Settings,
-    UPDATE_MINUTES, UPDATE_PROCESSORS, UPDATES, ValueError, disabled_caches, read,
+    APPLICATION_NAMES, BACKGROUND, BASES, CacheKinds, DEVELOPER_MODE, NAMES, Settings, UPDATE_MINUTES,
+    UPDATE_PROCESSORS, UPDATES, ValueError, disabled_caches, read,
 };
 use crate::stash::inspect::list_applications;
 use crate::tests::processes::in_a_child;
 use crate::tests::*;
+use vkstash_model::background_mode::BackgroundMode;
+use vkstash_model::variables::CONFIG_FILE;
 
 const DAY: u64 = 24 * 60 * 60 * 1000;
 
@@ -135,7 +137,7 @@ fn kinds_of_caches_have_names_and_an_application_replaces_those_of_all() {
     }
     let root = root();
     let disables = |text: &str| {
-        fs::write(root.path().join(FILE), text).unwrap();
+        fs::write(root.path().join(CONFIG_FILE), text).unwrap();
         disabled_caches(root.path(), "game-01234567-89abcdef")
     };
     assert_eq!(disables(""), CacheKinds::NONE);
@@ -151,7 +153,7 @@ fn kinds_of_caches_have_names_and_an_application_replaces_those_of_all() {
 fn no_base_is_taken_from_a_file_that_others_may_write_to() {
     let root = root();
     for (mode, counts) in [(0o600, true), (0o644, true), (0o620, false), (0o602, false)] {
-        let path = root.path().join(FILE);
+        let path = root.path().join(CONFIG_FILE);
         fs::write(&path, "limit = 7\nbases = ['/one']\n").unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
         let found = read(root.path());
@@ -180,8 +182,11 @@ fn of_several_files_the_first_that_sets_a_value_counts() {
             "limit = 2\nfree-space = 2\n[application.game]\nlimit = 22\nbackground = 'disabled'\n",
         )
         .unwrap();
-        fs::write(root.join(FILE), "limit = 3\nfree-space = 3\ndevice-age = 3\nbases = ['/root', '/user']\n")
-            .unwrap();
+        fs::write(
+            root.join(CONFIG_FILE),
+            "limit = 3\nfree-space = 3\ndevice-age = 3\nbases = ['/root', '/user']\n",
+        )
+        .unwrap();
         use_files(vec![user, missing, system]);
         let found = read(&root);
         assert_eq!(found.files().len(), 3, "a file that is missing is none");
@@ -203,7 +208,7 @@ fn the_file_of_a_root_is_no_application_and_reading_makes_nothing() {
     assert_eq!(read(&root).all(), Settings::default());
     assert!(!root.exists());
     drop(open(&root));
-    fs::write(root.join(FILE), "limit = 7\n").unwrap();
+    fs::write(root.join(CONFIG_FILE), "limit = 7\n").unwrap();
     let listed = list_applications(&root).unwrap();
     assert_eq!(listed.iter().map(|info| info.folder.as_str()).collect::<Vec<_>>(), [app().folder.as_str()]);
     assert!(listed[0].unusable.is_empty(), "{listed:?}");
@@ -212,7 +217,7 @@ fn the_file_of_a_root_is_no_application_and_reading_makes_nothing() {
 #[test]
 fn a_file_that_cannot_be_used_leaves_the_defaults_and_is_named() {
     let root = root();
-    let file = root.path().join(FILE);
+    let file = root.path().join(CONFIG_FILE);
     let real = root.path().join("real");
     fs::write(&real, "limit = 1").unwrap();
     let spoil: [&dyn Fn(); 5] = [
@@ -247,7 +252,7 @@ fn a_file_that_cannot_be_used_leaves_the_defaults_and_is_named() {
 #[test]
 fn settings_that_were_put_off_say_nothing() {
     let root = root();
-    fs::write(root.path().join(FILE), "disabled-caches = ['sessions']\n").unwrap();
+    fs::write(root.path().join(CONFIG_FILE), "disabled-caches = ['sessions']\n").unwrap();
     let hasty = WaitLimits { opening: Duration::ZERO, helper: Duration::ZERO, ..WaitLimits::UNLIMITED };
     let stash = open_within(root.path(), hasty);
     assert_eq!(stash.background_mode_at_opening(), None);

@@ -1,9 +1,9 @@
 //! Device parts whose headers differ from another one in the digest of the features alone.
 
 use super::*;
-use crate::disk::faults;
-use crate::disk::faults::Plan;
 use crate::stash::siblings::{Kin, Siblings};
+use crate::tests::disk::faults;
+use crate::tests::disk::faults::Plan;
 use crate::tests::processes::in_a_child;
 
 /// The header of a device that enables something else.

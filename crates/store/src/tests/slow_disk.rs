@@ -6,15 +6,15 @@ use std::time::Instant;
 
 use rustix::io::Errno;
 
-use crate::disk::faults;
-use crate::disk::faults::{Fault, Plan};
-use crate::disk::folder::Folder;
-use crate::disk::op::Op;
-use crate::forks as fork;
 use crate::part::admission::Admission;
 use crate::part::crash_guard::CrashGuard;
+use crate::tests::disk::faults;
+use crate::tests::disk::faults::Plan;
 use crate::tests::processes::in_a_child;
 use crate::tests::*;
+use vkstash_host::disk::faults::{Fault, Op};
+use vkstash_host::disk::folder::Folder;
+use vkstash_host::forks as fork;
 
 /// The limits of a program, but with no limit at its end.
 const PROGRAM: WaitLimits = WaitLimits { end: LONG, helper: LONG, ..WaitLimits::PROGRAM };
@@ -283,7 +283,7 @@ fn a_folder_that_somebody_has_locked_for_its_removal_is_used_and_stays() {
     fs::set_permissions(&folder, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
     let remover = fs::File::open(&folder).unwrap();
     rustix::fs::flock(&remover, rustix::fs::FlockOperation::NonBlockingLockExclusive).unwrap();
-    let home = crate::disk::home::Home::new(root.path(), &app().folder);
+    let home = crate::home::Home::new(root.path(), &app().folder);
     let opened = home.open().unwrap();
     fs::remove_dir(&folder).unwrap();
     assert!(opened.folder.sub("portable", true).is_err());

@@ -6,11 +6,11 @@ use std::os::unix::fs::symlink;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
-use crate::disk::folder::Folder;
 use crate::format::file::PartIdentity;
 use crate::segment::append::Appender;
 use crate::segment::cleanup::clean_up;
 use crate::tests::*;
+use vkstash_host::disk::folder::Folder;
 
 pub(super) const SEGMENT: &str = "0000000000000001-00000001-0000000000000001.vks";
 const GUARD: &str = "00000001-0000000000000001.vkg";
@@ -162,7 +162,7 @@ fn the_file_of_a_living_writer_is_never_removed() {
             let name = appender.segment().name().to_owned();
             std::thread::yield_now();
             let (fd, _) = folder.open_file(&name).unwrap();
-            assert!(crate::disk::locks::is_locked(&fd), "{name} has no lock");
+            assert!(vkstash_host::disk::locks::is_locked(&fd), "{name} has no lock");
             drop(fd);
             assert!(root.path().join(&name).exists(), "{name} is gone");
             drop(appender);

@@ -4,11 +4,12 @@ use std::fs;
 
 use rustix::io::Errno;
 
-use crate::disk::faults::{self, ERRORS, Fault, Plan};
 use crate::stash::strict::{Strict, StrictError};
 use crate::tests::bit_flips::build;
+use crate::tests::disk::faults::{self, ERRORS, Plan};
 use crate::tests::processes::in_a_child;
 use crate::tests::*;
+use vkstash_host::disk::faults::Fault;
 
 const FILE: &str = "0000000000000001-00000001-0000000000000007.vks";
 

@@ -3,9 +3,9 @@
 use std::fs::{self, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};
 
-use crate::disk::folder::Folder;
 use crate::reports::timeline::{self, Creation, MOST};
 use crate::tests::*;
+use vkstash_host::disk::folder::Folder;
 
 /// A folder of timelines.
 pub(crate) fn timelines() -> (tempfile::TempDir, Folder) {

@@ -5,16 +5,16 @@ use std::os::unix::fs::FileExt;
 
 use rustix::io::Errno;
 
-use crate::disk::faults;
-use crate::disk::op::Op;
 use crate::format::refusal::Refusal;
 use crate::format::sizes::{FIRST_RECORD, FOOTER_BYTES, RECORD_HEADER_BYTES};
 use crate::maintenance::verify::{Fault, Repair, Request, Verified, verify};
 use crate::tests::bit_flips::{build, with_a_file};
 use crate::tests::damage::device_folder;
+use crate::tests::disk::faults;
 use crate::tests::folders::set_mode;
 use crate::tests::processes::in_a_child;
 use crate::tests::*;
+use vkstash_host::disk::faults::{self as disk_faults, Op};
 
 const COUNT: u64 = 40;
 const ALL: Request<'_> = Request { application: None, contents: None, repair: false };
@@ -207,7 +207,7 @@ fn a_read_that_fails_once_makes_no_segment_a_foreign_one() {
         put_all(&stash.device(&header()).unwrap(), Kind::Artifact, 0..3);
         drop(stash);
         for n in 1.. {
-            let fault = faults::Fault::Error(Errno::IO);
+            let fault = disk_faults::Fault::Error(Errno::IO);
             faults::begin(faults::Plan::Nth { fault, op: Some(Op::Read), n, on: false });
             let found = verified(root.path(), ALL);
             let has_struck = !faults::end().is_empty();

@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use rustix::io::Errno;
 use toml_edit::{Array, DocumentMut, Item, Table, TomlError, Value};
+use vkstash_host::owner;
 use vkstash_model::variables;
-use vkstash_store::base::owner;
+use vkstash_model::variables::CONFIG_FILE;
 use vkstash_store::settings::file::{APPLICATION, Config, is_of};
-use vkstash_store::settings::places::{FILE, MAX_BYTES, of_path};
+use vkstash_store::settings::places::{MAX_BYTES, of_path};
 use vkstash_store::settings::{
     APPLICATION_NAMES, BASES, DEVELOPER_MODE, DISABLED_CACHES, EXCLUDED_PROGRAMS, Settings, UPDATES,
     ValueError,
@@ -83,7 +84,7 @@ impl Change {
 /// The file that is changed: that of a stash which was named, or the user's.
 pub(crate) fn target(dir: Option<&Path>) -> Result<PathBuf, EditError> {
     let own = || variables::user_config().ok_or(EditError::NoHome);
-    dir.map_or_else(own, |dir| Ok(dir.join(FILE)))
+    dir.map_or_else(own, |dir| Ok(dir.join(CONFIG_FILE)))
 }
 
 /// Changes the settings of all applications, or of the one with this name and folder. The folder of the file and the
@@ -278,7 +279,7 @@ mod tests {
 
     fn changed(text: &str, application: Option<&Application<'_>>, changes: &[Change]) -> String {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join(FILE);
+        let path = folder.path().join(CONFIG_FILE);
         if !text.is_empty() {
             fs::write(&path, text).unwrap();
         }
@@ -322,7 +323,7 @@ mod tests {
     #[test]
     fn what_cannot_be_changed_is_as_it_was() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join(FILE);
+        let path = folder.path().join(CONFIG_FILE);
         let refused = |text: &[u8], change_to: Change| {
             fs::write(&path, text).unwrap();
             let error = change(&path, None, |_| Ok::<_, EditError>(vec![change_to])).unwrap_err().to_string();
@@ -349,7 +350,8 @@ mod tests {
     #[test]
     fn a_link_stays_a_link_and_changes_at_the_same_time_are_all_kept() {
         let folder = tempfile::tempdir().unwrap();
-        let (path, real) = (folder.path().join("vkstash").join(FILE), folder.path().join("dotfiles.toml"));
+        let (path, real) =
+            (folder.path().join("vkstash").join(CONFIG_FILE), folder.path().join("dotfiles.toml"));
         fs::create_dir(folder.path().join("vkstash")).unwrap();
         fs::write(&real, "").unwrap();
         std::os::unix::fs::symlink(&real, &path).unwrap();

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use rustix::fs::{Access, access};
-use vkstash_store::format::app_name::AppName;
+use vkstash_model::app_name::AppName;
 use vkstash_store::settings::{self, CacheKinds, Settings};
 use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 

@@ -5,11 +5,11 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use vkstash_model::app_name::AppName;
 use vkstash_model::failed::Event;
 use vkstash_model::failed::Failed;
-use vkstash_store::format::app_name::AppName;
+use vkstash_model::record::{Key, Kind};
 use vkstash_store::format::device::DeviceHeader;
-use vkstash_store::format::record::{Key, Kind};
 use vkstash_store::part::open::Part;
 use vkstash_store::stash::open::Stash;
 

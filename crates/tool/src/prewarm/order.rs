@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use std::collections::{HashMap, VecDeque};
 
 use vkstash_model::payload;
-use vkstash_store::format::record::{Key, Kind};
+use vkstash_model::record::{Key, Kind};
 use vkstash_store::part::open::Part;
 
 /// What is said of a pipeline of which nothing is known, in microseconds.

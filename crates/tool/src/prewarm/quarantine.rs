@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use vkstash_model::failed::{Event, Failed, WorkerEnd};
 use vkstash_model::recipe;
-use vkstash_store::format::record::{CRASH_LIMIT, Key, Kind};
+use vkstash_model::record::{CRASH_LIMIT, Key, Kind};
 
 use super::plan::{Group, Planned};
 use crate::units::size;

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use vkstash_host::disk::errors::OpenError;
 use vkstash_model::key;
 use vkstash_model::recipe::Recipe;
-use vkstash_store::format::record::{Key, Kind};
-use vkstash_store::format::refusal::OpenError;
+use vkstash_model::record::{Key, Kind};
 use vkstash_store::reports::model::RunReport;
 use vkstash_store::reports::timeline::{self, Creation, Timeline};
 use vkstash_store::reports::totals::{self, Separate};

@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest as _, Sha256};
-use vkstash_store::base::text::is_printable;
+use vkstash_host::text::is_printable;
 
 use crate::units::plain;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::env;
 use std::path::Path;
 
-use vkstash_store::format::app_name::AppName;
+use vkstash_model::app_name::AppName;
 use vkstash_store::reports::model::RunReport;
 use vkstash_store::stash::deaths::Death;
 

@@ -5,8 +5,8 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use vkstash_model::recipe::{Code, Recipe};
+use vkstash_model::record::Kind;
 use vkstash_model::{check, payload};
-use vkstash_store::format::record::Kind;
 use vkstash_store::stash::browse::Browser;
 
 use crate::new_file::NewFile;

@@ -7,8 +7,8 @@ use vkstash_model::recipe::{
     Code, ColorBlend, DepthStencil, Extensions, Graphics, Multisample, Pipeline, Rasterization, RayTracing,
     Recipe, Stage, Target, VertexInput, Viewport,
 };
+use vkstash_model::record::Key;
 use vkstash_model::structures;
-use vkstash_store::format::record::Key;
 use vkstash_store::stash::browse::Browser;
 
 use super::objects;

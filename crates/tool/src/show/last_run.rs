@@ -54,7 +54,7 @@ fn nanos(tenths: u32) -> u64 {
 
 impl Created {
     pub(super) fn of(creation: &Creation) -> Created {
-        let step = |step: &vkstash_store::reports::timeline::Step| Step {
+        let step = |step: &steps::Step| Step {
             source: StepSource::word(step.source),
             answer: StepAnswer::word(step.answer),
             took_ns: nanos(step.tenths),

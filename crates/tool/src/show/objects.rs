@@ -5,7 +5,7 @@ use std::io;
 use ash::vk;
 use vkstash_model::key;
 use vkstash_model::recipe::{PipelineLayout, Reference, RenderPass};
-use vkstash_store::format::record::{Key, Kind};
+use vkstash_model::record::{Key, Kind};
 use vkstash_store::stash::browse::Browser;
 
 use super::words::{DIGITS, formats, spoken};

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use serde::Serialize;
 use vkstash_model::recipe::{Pipeline, Recipe};
+use vkstash_model::record::{Key, Kind};
 use vkstash_model::{key, payload};
-use vkstash_store::format::record::{Key, Kind};
 use vkstash_store::stash::browse::Browser;
 use vkstash_store::stash::inspect::{self, ApplicationInfo};
 

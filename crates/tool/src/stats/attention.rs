@@ -1,7 +1,8 @@
 //! What wants attention in an application's statistics, in words.
 
+use vkstash_model::background_mode::BackgroundMode;
 use vkstash_model::counters::Count;
-use vkstash_store::settings::{BackgroundMode, CacheKinds};
+use vkstash_store::settings::CacheKinds;
 
 use super::model::{Application, Store, Work};
 use super::unready;

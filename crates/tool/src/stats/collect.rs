@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use vkstash_store::base::parallel;
+use vkstash_host::disk::errors::OpenError;
+use vkstash_host::parallel;
 use vkstash_store::format::device::DeviceHeader;
-use vkstash_store::format::refusal::OpenError;
 use vkstash_store::reports::model::{DeviceReport, RunReport};
 use vkstash_store::reports::totals::{self, Separate, Totals};
 use vkstash_store::settings;

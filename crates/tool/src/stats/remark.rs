@@ -1,7 +1,7 @@
 //! Whether an application benefits from the stash, and if not, why.
 
+use vkstash_model::background_mode::BackgroundMode;
 use vkstash_model::counters::Count;
-use vkstash_store::settings::BackgroundMode;
 
 use super::model::{Application, Benefit, Store, Work};
 use super::unready;

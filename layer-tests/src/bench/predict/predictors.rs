@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use VkLayer_vkstash::planned::{Noted, Order, Plan, in_order};
 
-use vkstash_store::format::record::RunDevices;
+use vkstash_model::record::RunDevices;
 
 use super::{Recorded, Used};
 

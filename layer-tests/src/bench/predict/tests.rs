@@ -1,4 +1,4 @@
-use vkstash_store::format::record::RunDevices;
+use vkstash_model::record::RunDevices;
 
 use super::*;
 

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 use vkstash_layer_tests::bench::report::Device;
 use vkstash_layer_tests::folder;
-use vkstash_store::format::app_name::AppName;
+use vkstash_model::app_name::AppName;
+use vkstash_model::record::{Key, Kind};
 use vkstash_store::format::device::DeviceHeader;
-use vkstash_store::format::record::{Key, Kind};
 use vkstash_store::stash::open::Stash;
 use vkstash_store::stash::siblings::Kin;
 use vkstash_store::stash::uses::Run;

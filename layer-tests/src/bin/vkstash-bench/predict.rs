@@ -5,10 +5,10 @@ use std::collections::HashMap;
 
 use vkstash_layer_tests::bench::data::Data;
 use vkstash_layer_tests::bench::predict::{NAMES, Recorded, Sum};
+use vkstash_model::app_name::AppName;
 use vkstash_model::key;
 use vkstash_model::recipe::{Code, Recipe};
-use vkstash_store::format::app_name::AppName;
-use vkstash_store::format::record::{Key, Kind};
+use vkstash_model::record::{Key, Kind};
 use vkstash_store::stash::inspect::{list_applications, recorded_uses};
 use vkstash_store::stash::open::Stash;
 

@@ -1,8 +1,8 @@
 //! The report for people and scripts.
 
 use serde_json::{Value, json};
+use vkstash_host::text::hex;
 use vkstash_layer_tests::translators::report::{Latency, Report};
-use vkstash_store::base::text::hex;
 
 /// Counts and latencies; with a run without the layer, the cost of a fast link beside it.
 pub(crate) fn json(report: &Report, without: Option<&Report>) -> Value {

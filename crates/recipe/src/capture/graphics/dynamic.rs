@@ -5,8 +5,8 @@ use smallvec::SmallVec;
 
 use crate::capture::array;
 use crate::chain::{self, Refusal};
+use vkstash_host::sort;
 use vkstash_model::counters::BypassReason;
-use vkstash_store::base::sort;
 
 /// Dynamic states of the registry. Another one may declare state ignored that capture would read, so it refuses.
 fn known_dynamic_state(state: i32) -> bool {

@@ -25,12 +25,12 @@ use super::parsed::Parsed;
 use super::stage;
 use super::{Captured, LibraryTraits, Objects, Scratch, SubpassUse, array};
 use crate::chain::{self, Refusal, Special};
+use vkstash_host::sort;
 use vkstash_model::counters::BypassReason;
 use vkstash_model::recipe::{
     Extensions, Graphics, InputAssembly, Pipeline, Recipe, SCHEMA, Stage, Target, VertexInput,
 };
-use vkstash_store::base::sort;
-use vkstash_store::format::record::Key;
+use vkstash_model::record::Key;
 
 const WRONG: Refusal = Refusal::plain(BypassReason::WrongStructure);
 

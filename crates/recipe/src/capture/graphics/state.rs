@@ -7,11 +7,11 @@ use super::dynamic::Dynamic;
 use super::structures;
 use crate::capture::array;
 use crate::chain::{self, Refusal, Special};
+use vkstash_host::sort;
 use vkstash_model::counters::BypassReason;
 use vkstash_model::recipe::{
     ColorBlend, DepthStencil, InputAssembly, Multisample, Rasterization, Tessellation, VertexInput, Viewport,
 };
-use vkstash_store::base::sort;
 
 const WRONG: Refusal = Refusal::plain(BypassReason::WrongStructure);
 

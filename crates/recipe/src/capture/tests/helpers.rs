@@ -16,7 +16,7 @@ use crate::rebuild::tests::round_trip::assert_same;
 use vkstash_model::counters::BypassReason;
 use vkstash_model::identifier::NativeIdentifier;
 use vkstash_model::key;
-use vkstash_store::format::record::Key;
+use vkstash_model::record::Key;
 
 /// What capture is told about objects.
 #[derive(Clone, Debug)]

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use ash::vk::{self, Handle};
 use serde::Serialize;
-use vkstash_store::format::record::Key;
+use vkstash_model::record::Key;
 
 use crate::capture::compute::compute;
 use crate::capture::flags::DERIVATIVE;

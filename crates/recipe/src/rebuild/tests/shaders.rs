@@ -4,7 +4,7 @@ use ash::vk;
 use vkstash_model::identifier::module_identity;
 use vkstash_model::key;
 use vkstash_model::recipe::{Bytes, Code, Extensions, Pipeline, Recipe, SCHEMA, Shaders, Stage};
-use vkstash_store::format::record::Key;
+use vkstash_model::record::Key;
 
 use super::round_trip::Everything;
 use crate::capture::InlineModules;

@@ -7,7 +7,7 @@ mod properties;
 mod simulation;
 
 use crate::bounds::*;
-use crate::format::record::Kind;
+use vkstash_model::record::Kind;
 
 const DAY: u64 = 24 * 60 * 60 * 1000;
 /// Some day in 2024.

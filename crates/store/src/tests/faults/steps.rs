@@ -1,7 +1,6 @@
 //! Failing file operations in what the store does now and then: merging, folding, sealing, making a file, and a single
 //! write.
 
-use crate::disk::folder::Folder;
 use crate::format::file::PartIdentity;
 use crate::format::sizes::FIRST_RECORD;
 use crate::reports::totals;
@@ -10,6 +9,7 @@ use crate::segment::append::{Payload, RecordId};
 use crate::segment::load;
 use crate::segment::load::State;
 use crate::tests::faults::*;
+use vkstash_host::disk::folder::Folder;
 
 /// Files of several runs, in which records take each other's place and which are to be merged.
 fn many_files(root: &Path) -> Vec<Record> {
@@ -162,7 +162,7 @@ fn a_file_that_cannot_be_locked_is_not_made() {
             assert_eq!(made.is_ok(), error == Errno::INTR, "{error}");
             let seen = folder.open_file("new");
             assert_eq!(
-                seen.is_ok_and(|(seen, _)| crate::disk::locks::is_locked(&seen)),
+                seen.is_ok_and(|(seen, _)| vkstash_host::disk::locks::is_locked(&seen)),
                 made.is_ok(),
                 "{error}"
             );

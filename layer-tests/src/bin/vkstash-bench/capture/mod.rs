@@ -16,10 +16,10 @@ use std::time::{Duration, Instant};
 
 use sha2::{Digest as _, Sha256};
 use vkstash_layer_tests::bench::report::Device;
+use vkstash_model::app_name::AppName;
 use vkstash_model::key;
+use vkstash_model::record::{Key, Kind};
 use vkstash_recipe::capture::Scratch;
-use vkstash_store::format::app_name::AppName;
-use vkstash_store::format::record::{Key, Kind};
 use vkstash_store::part::open::Part;
 use vkstash_store::stash::open::Stash;
 

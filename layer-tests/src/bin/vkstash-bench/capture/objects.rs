@@ -6,9 +6,9 @@ use ash::vk::{self, Handle};
 use rustc_hash::FxBuildHasher;
 use vkstash_model::counters::BypassReason;
 use vkstash_model::identifier::{NativeIdentifier, module_identity};
+use vkstash_model::record::Key;
 use vkstash_recipe::capture::{Library, Objects, SubpassUse};
 use vkstash_recipe::chain::Refusal;
-use vkstash_store::format::record::Key;
 
 /// Objects of each type: more than a small program has, so that look-ups are no faster than in a program.
 const LIVE: u64 = 1000;

@@ -8,7 +8,7 @@ use std::fs;
 use std::hint::black_box;
 
 use vkstash_layer_tests::bench::numbers::median;
-use vkstash_store::format::record::Kind;
+use vkstash_model::record::Kind;
 
 use self::samples::{KINDS, Program};
 use self::ways::Way;

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use vkstash_model::app_name::AppName;
 use vkstash_model::key;
 use vkstash_model::recipe::{Code, Recipe};
-use vkstash_store::format::app_name::AppName;
-use vkstash_store::format::record::{Key, Kind};
+use vkstash_model::record::{Key, Kind};
 use vkstash_store::stash::open::Stash;
 
 use crate::failure::Failure;

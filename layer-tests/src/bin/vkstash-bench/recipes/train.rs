@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use sha2::{Digest, Sha256};
 use vkstash_model::key;
 use vkstash_model::recipe::OwnedExtension;
-use vkstash_store::format::record::{Key, Kind};
+use vkstash_model::record::{Key, Kind};
 
 use super::samples::{self, KINDS, Program};
 use super::ways::Way;

@@ -228,7 +228,7 @@ mod tests {
         let stat = fstat(&kept).unwrap();
         assert_eq!((kept.file.device, kept.file.inode), (stat.st_dev, stat.st_ino));
         assert_eq!(kept.still_with_length().unwrap().1, 0);
-        crate::base::signals::write(&kept, b"three").unwrap();
+        crate::signals::write(&kept, b"three").unwrap();
         assert_eq!(kept.still_with_length().unwrap().1, 5);
     }
 }

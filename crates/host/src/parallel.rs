@@ -2,7 +2,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{Builder, available_parallelism, scope};
 
-use crate::base::sync::Mutex;
+use crate::sync::Mutex;
 
 /// More threads read no disk faster.
 const MOST: usize = 8;

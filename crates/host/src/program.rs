@@ -8,7 +8,7 @@ use std::path::Path;
 
 use libc::c_ulong;
 
-use super::once::OnceLock;
+use crate::once::OnceLock;
 
 /// What the kernel appends to the path of a file that is gone.
 const DELETED: &[u8] = b" (deleted)";

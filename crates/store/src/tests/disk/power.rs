@@ -11,7 +11,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::base::sync::Mutex;
+use vkstash_host::sync::Mutex;
+
+use super::faults;
 
 /// The folders, as `None`, and the files below the root.
 pub(crate) type Image = BTreeMap<PathBuf, Option<Arc<[u8]>>>;
@@ -33,6 +35,7 @@ pub(crate) fn begin(root: &Path) {
     let (files, names, images) = Default::default();
     let mut model = Model { root: root.to_owned(), files, names, images };
     model.take_all(root);
+    faults::watch();
     *MODEL.lock() = Some(model);
     ACTIVE.store(true, Ordering::SeqCst);
 }

@@ -6,21 +6,21 @@
 
 use rustix::io::Errno;
 
-use crate::base::descriptor::Descriptor;
-use crate::base::util::unix_ms;
+use crate::descriptor::Descriptor;
 use crate::disk::ops as disk;
+use crate::util::unix_ms;
 
 /// On a file system without locks a file that was not changed for so many seconds has no process any more.
 const LEFT_AFTER: i64 = 7 * 24 * 3600;
 
 /// Whether the error says that locks of this kind do not exist there. Every other error is none that would say anything
 /// of another process.
-pub(crate) fn are_missing(error: Errno) -> bool {
+pub fn are_missing(error: Errno) -> bool {
     matches!(error, Errno::NOSYS | Errno::OPNOTSUPP | Errno::NOLCK | Errno::INVAL | Errno::BADF)
 }
 
 /// Whether a process writes the file.
-pub(crate) fn is_locked(fd: &Descriptor) -> bool {
+pub fn is_locked(fd: &Descriptor) -> bool {
     match disk::try_lock_shared(fd) {
         // A lock of this process would look like a writer's. If unlocking fails, closing the file unlocks it.
         Ok(()) => disk::unlock(fd).is_err(),
@@ -30,18 +30,18 @@ pub(crate) fn is_locked(fd: &Descriptor) -> bool {
 
 /// Takes the file of which no process is left, until the descriptor is closed: nobody else takes it alone, or begins to
 /// write it. False: a process has it, or it cannot be told.
-pub(crate) fn take(fd: &Descriptor) -> bool {
+pub fn take(fd: &Descriptor) -> bool {
     disk::try_lock_shared(fd).map_or_else(|error| is_left_without(fd, error), |()| true)
 }
 
 /// [`take`] that only one process can do. The descriptor must be able to write.
-pub(crate) fn take_alone(fd: &Descriptor) -> bool {
+pub fn take_alone(fd: &Descriptor) -> bool {
     disk::try_lock(fd).map_or_else(|error| is_left_without(fd, error), |()| true)
 }
 
 /// Takes the lock of work that one process does at a time. Where there are no locks two may do it at once: merging then
 /// writes some records twice, and folding reports loses a few. Without it a stash would grow for ever there.
-pub(crate) fn begin(fd: &Descriptor) -> Result<(), Errno> {
+pub fn begin(fd: &Descriptor) -> Result<(), Errno> {
     disk::try_lock(fd).or_else(|error| if are_missing(error) { Ok(()) } else { Err(error) })
 }
 
@@ -51,7 +51,7 @@ fn is_left_without(fd: &Descriptor, error: Errno) -> bool {
 }
 
 /// Whether the file was last changed so many seconds ago. False where the clock was set back.
-pub(crate) fn is_older(fd: &Descriptor, seconds: i64) -> bool {
+pub fn is_older(fd: &Descriptor, seconds: i64) -> bool {
     let now = i64::try_from(unix_ms() / 1000).unwrap_or(0);
     disk::fstat(fd).is_ok_and(|stat| now.saturating_sub(stat.st_mtime) >= seconds)
 }

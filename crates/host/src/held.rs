@@ -3,40 +3,20 @@
 //! A driver may call the program (allocators, debug messengers, device memory reports), which may hold a lock of its
 //! own there, and wait for a thread that is in a call of the layer's. So nobody may be in a driver while another thread
 //! can wait for it. Builds with debug assertions know what each thread has, and the test driver asks for it ([`held`])
-//! in every command. What may be held there all the same is [`Listed`], with the reason in docs/process.md.
+//! in every command. What may be held there all the same is [`Listed`].
 
 use std::marker::PhantomData;
 
 pub(super) use self::names::{Note, Process};
 
-/// What other threads wait for although its holder is in a driver. docs/process.md says of each why that cannot meet
-/// the program.
+/// What other threads wait for although its holder is in a driver. A library that has such things lists them, and says
+/// of each why that cannot meet the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Listed {
-    /// A place among the threads that a driver of one lock is entered by.
-    Width,
-    /// A worker behind the gate.
-    Worker,
-    /// The gate, closed for a call of the program's.
-    ClosedGate,
-    /// The whole of a cache's answer.
-    WholeAnswer,
-    /// A parked pipeline that a worker makes.
-    ParkedPipeline,
-    /// The companion of a cache, to which a thread adds.
-    Companion,
-}
-
-impl Listed {
-    /// All of them.
-    pub const ALL: [Listed; 6] = [
-        Listed::Width,
-        Listed::Worker,
-        Listed::ClosedGate,
-        Listed::WholeAnswer,
-        Listed::ParkedPipeline,
-        Listed::Companion,
-    ];
+pub struct Listed {
+    /// What it is called.
+    pub name: &'static str,
+    /// Whether it is harmless in a callback of the program's, too, and not only where the driver does not call back.
+    pub in_callbacks: bool,
 }
 
 /// Held while other threads may wait for this one, which is in a driver.
@@ -49,18 +29,6 @@ pub struct HeldInDriver {
 }
 
 impl Listed {
-    /// Its name in docs/process.md.
-    pub fn name(self) -> &'static str {
-        match self {
-            Listed::Width => "Width",
-            Listed::Worker => "Worker",
-            Listed::ClosedGate => "ClosedGate",
-            Listed::WholeAnswer => "WholeAnswer",
-            Listed::ParkedPipeline => "ParkedPipeline",
-            Listed::Companion => "Companion",
-        }
-    }
-
     /// Notes that this thread has it.
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn hold(self) -> HeldInDriver {
@@ -97,8 +65,8 @@ mod names {
     use std::sync::atomic::{AtomicU32, Ordering};
 
     use super::Listed;
-    use crate::base::signals;
     use crate::forks;
+    use crate::signals;
 
     /// More are not noted.
     const MOST: usize = 16;
@@ -131,7 +99,7 @@ mod names {
 
         #[track_caller]
         pub fn listed(what: Listed) -> Note {
-            Note::noted(what.name(), Some(what))
+            Note::noted(what.name, Some(what))
         }
 
         #[track_caller]
@@ -177,11 +145,9 @@ mod names {
     }
 
     pub fn held(in_callback: bool) -> Option<&'static str> {
-        let is_harmless = |listed| match listed {
+        let is_harmless = |listed: Option<Listed>| match listed {
             None => false,
-            // Only where the driver does not call back.
-            Some(Listed::Width) => !in_callback,
-            Some(_) => true,
+            Some(Listed { in_callbacks, .. }) => in_callbacks || !in_callback,
         };
         HELD.with(|held| {
             let mut all = held.iter().filter_map(Place::get);

@@ -9,7 +9,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::{PoisonError, TryLockError};
 use std::time::Duration;
 
-use super::held::{Note, Process};
+use crate::held::{Note, Process};
 
 /// A mutex whose holder may not be in a driver.
 #[derive(Debug, Default)]
@@ -121,8 +121,8 @@ impl Condvar {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::held::{Listed, assert_free, held};
-    use crate::base::once::OnceLock;
+    use crate::held::{Listed, assert_free, held};
+    use crate::once::OnceLock;
 
     struct First;
     struct Second;
@@ -141,10 +141,10 @@ mod tests {
         let has_second = Condvar::new().wait_timeout(has_second, Duration::ZERO);
         drop(has_second);
         assert_eq!(held(false), None);
-        let listed = Listed::Width.hold();
+        let listed = Listed { name: "Width", in_callbacks: false }.hold();
         assert_eq!((held(false), held(true)), (None, Some("Width")));
         drop(listed);
-        let listed = Listed::Worker.hold();
+        let listed = Listed { name: "Worker", in_callbacks: true }.hold();
         assert_eq!((held(false), held(true)), (None, None));
         drop(listed);
         let made = OnceLock::new();

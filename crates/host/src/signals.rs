@@ -241,7 +241,7 @@ impl Drop for Uncancelled {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
 
     use std::fs;
@@ -255,7 +255,7 @@ pub(crate) mod tests {
     }
 
     /// The end to read from and the end to write to.
-    pub(crate) fn pipe() -> [OwnedFd; 2] {
+    pub fn pipe() -> [OwnedFd; 2] {
         let mut ends = [0; 2];
         // SAFETY: the array has room for two descriptors, which this test owns.
         unsafe {
@@ -390,7 +390,7 @@ pub(crate) mod tests {
         "println!",
         "print!(",
         "dbg!",
-        // A descriptor that is kept may become the program's: base::descriptor.
+        // A descriptor that is kept may become the program's: `descriptor`.
         "OwnedFd",
     ];
 

@@ -35,7 +35,7 @@ pub enum Kind {
     CrashCount = 19,
     /// Whether the driver answers the call of this key with an error. Device part.
     Failed = 20,
-    /// A reference: the artifact of this key has the data of another artifact ([`crate::format::same`]). Device part.
+    /// A reference: the artifact of this key has the data of another artifact ([`crate::same`]). Device part.
     Same = 21,
     /// Time that the driver needed to compile a pipeline of which it gives no artifact, by the recipe's key. Device
     /// part.
@@ -94,7 +94,7 @@ impl Kind {
     }
 
     /// The kind's place in [`Kind::ALL`], which is its code in an index.
-    pub(crate) const fn position(self) -> usize {
+    pub const fn position(self) -> usize {
         match self {
             Kind::Module => 0,
             Kind::Layout => 1,

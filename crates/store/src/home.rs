@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::base::once::OnceLock;
-use crate::base::sync::Mutex;
-use crate::base::timer::never;
-use crate::disk::folder::Folder;
-use crate::format::app_name::AppName;
-use crate::format::refusal::OpenError;
+use vkstash_host::disk::errors::OpenError;
+use vkstash_host::disk::folder::Folder;
+use vkstash_host::once::OnceLock;
+use vkstash_host::sync::Mutex;
+use vkstash_host::timer::never;
+use vkstash_model::app_name::AppName;
 
 /// How often a folder is opened again if another process removes it because it is empty.
 const ATTEMPTS: usize = 16;

@@ -1,6 +1,6 @@
-//! All file operations of the store, one function each. Tests can make each of them fail (`faults`). Operations that
-//! change a file's length or content raise no signal ([`crate::base::signals`]). Operations that change anything check
-//! first that the descriptor is still the file that was opened ([`crate::base::descriptor`]).
+//! File operations, one function each. Tests can make each of them fail ([`faults`]). Operations that change a file's
+//! length or content raise no signal ([`crate::signals`]). Operations that change anything check first that the
+//! descriptor is still the file that was opened ([`crate::descriptor`]).
 
 use std::ffi::CString;
 use std::io;
@@ -13,28 +13,15 @@ use rustix::fs::{self, AtFlags, FlockOperation, Mode, OFlags, Stat, StatVfs, Tim
 use rustix::io::Errno;
 use rustix::path::Arg;
 
-use crate::base::descriptor::Descriptor;
-use crate::base::{owner, signals};
-use crate::disk::op::Op;
-#[cfg(test)]
-use crate::disk::{faults, power};
-
-/// The fault that the test's plan has for this operation.
-#[cfg(test)]
-fn ask(op: Op) -> Result<(), Errno> {
-    faults::next(op).map_or(Ok(()), |fault| Err(fault.error()))
-}
-
-#[cfg(not(test))]
-#[inline(always)]
-fn ask(_: Op) -> Result<(), Errno> {
-    Ok(())
-}
+use crate::descriptor::Descriptor;
+use crate::disk::faults::{self, Fault, Op, ask};
+use crate::{owner, signals};
 
 /// Opens a file to change it, or a folder to create something in it.
 const CHANGING: OFlags = OFlags::WRONLY.union(OFlags::RDWR).union(OFlags::CREATE).union(OFlags::DIRECTORY);
 
-pub(crate) fn open(path: &Path, flags: OFlags) -> Result<Descriptor, Errno> {
+/// Opens a file or a folder.
+pub fn open(path: &Path, flags: OFlags) -> Result<Descriptor, Errno> {
     ask(Op::Open)?;
     Descriptor::new(fs::open(path, flags, Mode::empty())?)
 }
@@ -52,13 +39,14 @@ pub fn openat(
     Descriptor::new(fs::openat(folder, name, flags, mode)?)
 }
 
-pub(crate) fn mkdirat(folder: impl AsRef<Descriptor>, name: &str, mode: Mode) -> Result<(), Errno> {
+/// Creates a folder in a folder.
+pub fn mkdirat(folder: impl AsRef<Descriptor>, name: &str, mode: Mode) -> Result<(), Errno> {
     ask(Op::MakeFolder)?;
     fs::mkdirat(folder.as_ref().still()?, name, mode)
 }
 
 /// Creates a folder with its parents.
-pub(crate) fn make_folders(path: &Path, mode: u32) -> io::Result<()> {
+pub fn make_folders(path: &Path, mode: u32) -> io::Result<()> {
     ask(Op::MakeFolder)?;
     std::fs::DirBuilder::new().recursive(true).mode(mode).create(path)
 }
@@ -67,15 +55,12 @@ pub(crate) fn make_folders(path: &Path, mode: u32) -> io::Result<()> {
 const LISTED: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// The names in a folder, in no order.
-pub(crate) fn list(folder: impl AsFd) -> Result<Vec<CString>, Errno> {
+pub fn list(folder: impl AsFd) -> Result<Vec<CString>, Errno> {
     list_until(folder, &|| false).map(|(names, _)| names)
 }
 
 /// [`list`] until `interrupted` says true. The second value tells whether all names were read.
-pub(crate) fn list_until(
-    folder: impl AsFd,
-    interrupted: &dyn Fn() -> bool,
-) -> Result<(Vec<CString>, bool), Errno> {
+pub fn list_until(folder: impl AsFd, interrupted: &dyn Fn() -> bool) -> Result<(Vec<CString>, bool), Errno> {
     if interrupted() {
         return Ok((Vec::new(), false));
     }
@@ -96,7 +81,7 @@ pub(crate) fn list_until(
 
 /// The offset of the next byte that is not in a hole, from `offset` on. `None`: the rest of the file is a hole. Some
 /// file systems report no holes.
-pub(crate) fn next_data(fd: impl AsRef<Descriptor>, offset: u64) -> Option<u64> {
+pub fn next_data(fd: impl AsRef<Descriptor>, offset: u64) -> Option<u64> {
     // SEEK_DATA moves the file position, which may belong to a file of the program's by now.
     let Ok(fd) = fd.as_ref().still() else { return Some(offset) };
     match fs::seek(fd, fs::SeekFrom::Data(offset)) {
@@ -119,21 +104,21 @@ pub fn statat(folder: impl AsFd, name: &str) -> Result<Stat, Errno> {
 }
 
 /// Gives a new file in `folder` to the folder's owner.
-pub(crate) fn hand_over(file: impl AsRef<Descriptor>, folder: impl AsRef<Descriptor>) -> io::Result<()> {
+pub fn hand_over(file: impl AsRef<Descriptor>, folder: impl AsRef<Descriptor>) -> io::Result<()> {
     ask(Op::Stat)?;
     owner::hand_over(file.as_ref().still()?, folder.as_ref().still()?)
 }
 
-pub(crate) fn fstatvfs(fd: impl AsFd) -> Result<StatVfs, Errno> {
+/// The space of a file system.
+pub fn fstatvfs(fd: impl AsFd) -> Result<StatVfs, Errno> {
     ask(Op::Space)?;
     fs::fstatvfs(fd)
 }
 
 /// Reads at most `spare.len()` bytes to the start of `spare`. Returns the number of bytes, which are initialised then.
-pub(crate) fn pread(fd: impl AsFd, spare: &mut [MaybeUninit<u8>], offset: u64) -> Result<usize, Errno> {
-    #[cfg(test)]
+pub fn pread(fd: impl AsFd, spare: &mut [MaybeUninit<u8>], offset: u64) -> Result<usize, Errno> {
     let spare = match faults::next(Op::Read) {
-        Some(faults::Fault::Short) => {
+        Some(Fault::Short) => {
             let some = spare.len().div_ceil(2);
             &mut spare[..some]
         }
@@ -144,14 +129,13 @@ pub(crate) fn pread(fd: impl AsFd, spare: &mut [MaybeUninit<u8>], offset: u64) -
 }
 
 /// Writes at most `bytes.len()` bytes. Returns their number.
-pub(crate) fn pwrite(fd: impl AsRef<Descriptor>, bytes: &[u8], offset: u64) -> Result<usize, Errno> {
+pub fn pwrite(fd: impl AsRef<Descriptor>, bytes: &[u8], offset: u64) -> Result<usize, Errno> {
     let fd = fd.as_ref().still()?;
-    #[cfg(test)]
     match faults::next(Op::Write) {
-        Some(faults::Fault::Short) => {
+        Some(Fault::Short) => {
             return signals::pwrite(fd, &bytes[..bytes.len().div_ceil(2)], offset);
         }
-        Some(fault @ faults::Fault::Torn(part, _)) => {
+        Some(fault @ Fault::Torn(part, _)) => {
             signals::pwrite(fd, &bytes[..bytes.len() * usize::from(part) / 256], offset)?;
             return Err(fault.error());
         }
@@ -167,39 +151,39 @@ pub fn ftruncate(fd: impl AsRef<Descriptor>, length: u64) -> Result<(), Errno> {
     signals::ftruncate(fd.as_ref().still()?, length)
 }
 
-pub(crate) fn fdatasync(fd: impl AsRef<Descriptor>) -> Result<(), Errno> {
+/// Writes a file, or the names in a folder, to the disk.
+pub fn fdatasync(fd: impl AsRef<Descriptor>) -> Result<(), Errno> {
     ask(Op::Sync)?;
     let fd = fd.as_ref().still()?;
     fs::fdatasync(fd)?;
-    #[cfg(test)]
-    power::was_synced(fd);
+    faults::synced(fd);
     Ok(())
 }
 
-pub(crate) fn futimens(fd: impl AsRef<Descriptor>, stamps: &Timestamps) -> Result<(), Errno> {
+/// Sets a file's times.
+pub fn futimens(fd: impl AsRef<Descriptor>, stamps: &Timestamps) -> Result<(), Errno> {
     ask(Op::Stamp)?;
     fs::futimens(fd.as_ref().still()?, stamps)
 }
 
 /// Locks a file exclusively. `WOULDBLOCK`: another descriptor has a lock.
-pub(crate) fn try_lock(fd: impl AsRef<Descriptor>) -> Result<(), Errno> {
+pub fn try_lock(fd: impl AsRef<Descriptor>) -> Result<(), Errno> {
     ask(Op::Lock)?;
     let fd = fd.as_ref().still()?;
-    #[cfg(test)]
     faults::of_lock(fd, true)?;
     fs::flock(fd, FlockOperation::NonBlockingLockExclusive)
 }
 
 /// Takes a shared lock. `WOULDBLOCK`: another descriptor has an exclusive lock.
-pub(crate) fn try_lock_shared(fd: impl AsRef<Descriptor>) -> Result<(), Errno> {
+pub fn try_lock_shared(fd: impl AsRef<Descriptor>) -> Result<(), Errno> {
     ask(Op::Lock)?;
     let fd = fd.as_ref().still()?;
-    #[cfg(test)]
     faults::of_lock(fd, false)?;
     fs::flock(fd, FlockOperation::NonBlockingLockShared)
 }
 
-pub(crate) fn unlock(fd: impl AsRef<Descriptor>) -> Result<(), Errno> {
+/// Gives up a lock.
+pub fn unlock(fd: impl AsRef<Descriptor>) -> Result<(), Errno> {
     ask(Op::Lock)?;
     fs::flock(fd.as_ref().still()?, FlockOperation::Unlock)
 }
@@ -211,7 +195,8 @@ pub fn renameat(folder: impl AsRef<Descriptor>, from: &str, to: &str) -> Result<
     fs::renameat(folder, from, folder, to)
 }
 
-pub(crate) fn unlinkat(folder: impl AsRef<Descriptor>, name: &str, flags: AtFlags) -> Result<(), Errno> {
+/// Removes a file or an empty folder.
+pub fn unlinkat(folder: impl AsRef<Descriptor>, name: &str, flags: AtFlags) -> Result<(), Errno> {
     ask(Op::Remove)?;
     fs::unlinkat(folder.as_ref().still()?, name, flags)
 }

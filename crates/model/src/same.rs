@@ -1,17 +1,16 @@
-//! References to artifacts with equal data: the payload of [`crate::format::record::Kind::Same`] (docs/format.md,
+//! References to artifacts with equal data: the payload of [`crate::record::Kind::Same`] (docs/format.md,
 //! "Equal artifacts").
 
 use sha2::{Digest, Sha256};
 
-use crate::format::record::Key;
-use crate::format::table;
+use crate::record::Key;
 
 /// Bytes before the data in the payload of an artifact.
-pub(crate) const PREFIX_BYTES: usize = 8;
+pub const PREFIX_BYTES: usize = 8;
 /// Length of the payload of a reference.
 const SAME_BYTES: usize = PREFIX_BYTES + 32 + 32;
 /// Shorter data is not replaced by a reference, which would save too little.
-const LEAST_DATA: usize = 2 * SAME_BYTES;
+pub const LEAST_DATA: usize = 2 * SAME_BYTES;
 
 /// A reference: stands for an artifact that has the data of its target.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,23 +20,23 @@ pub struct Same {
     /// The key of the artifact with the data.
     pub target: Key,
     /// SHA-256 of the data.
-    digest: [u8; 32],
+    pub digest: [u8; 32],
 }
 
 impl Same {
     /// A reference for an artifact with this payload. `None`: the payload is shorter than its prefix.
-    pub(crate) fn of(payload: &[u8], target: Key) -> Option<Same> {
+    pub fn of(payload: &[u8], target: Key) -> Option<Same> {
         let (prefix, data) = payload.split_first_chunk()?;
         Some(Same { prefix: *prefix, target, digest: Sha256::digest(data).into() })
     }
 
     /// A reference to another target with the same data.
-    pub(crate) fn with_target(self, target: Key) -> Same {
+    pub fn with_target(self, target: Key) -> Same {
         Same { target, ..self }
     }
 
     /// The record's payload.
-    pub(crate) fn encode(&self) -> Vec<u8> {
+    pub fn encode(&self) -> Vec<u8> {
         [&self.prefix[..], &self.target, &self.digest].concat()
     }
 
@@ -57,35 +56,13 @@ impl Same {
     }
 
     /// [`Same::complete`] for data whose digest is known.
-    pub(crate) fn complete_unchecked(&self, payload: &mut [u8]) -> bool {
+    pub fn complete_unchecked(&self, payload: &mut [u8]) -> bool {
         payload.first_chunk_mut().map(|prefix| *prefix = self.prefix).is_some()
-    }
-
-    /// A number that differs for other targets and for other data.
-    pub(crate) fn fingerprint(&self) -> u64 {
-        // Hashing covers every bit of both.
-        table::hash(0, &self.digest) ^ table::hash(1, &self.target)
-    }
-}
-
-/// Checksum and length of an artifact's data. Artifacts with equal fingerprints are compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Fingerprint {
-    crc: u32,
-    length: u32,
-}
-
-impl Fingerprint {
-    /// `None`: the data is too short for a reference.
-    pub(crate) fn of(payload: &[u8]) -> Option<Fingerprint> {
-        let data = data_of(payload);
-        let length = u32::try_from(data.len()).ok()?;
-        (data.len() >= LEAST_DATA).then(|| Fingerprint { crc: crc32c::crc32c(data), length })
     }
 }
 
 /// The data in an artifact's payload.
-pub(crate) fn data_of(payload: &[u8]) -> &[u8] {
+pub fn data_of(payload: &[u8]) -> &[u8] {
     payload.get(PREFIX_BYTES..).unwrap_or_default()
 }
 

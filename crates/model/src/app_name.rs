@@ -2,8 +2,8 @@
 
 use sha2::{Digest, Sha256};
 
-use crate::base::program::Program;
-use crate::base::text::hex;
+use vkstash_host::program::Program;
+use vkstash_host::text::hex;
 
 /// The longest display name, in bytes.
 const MAX_DISPLAY: usize = 48;
@@ -91,7 +91,7 @@ impl AppName {
     }
 
     /// The readable part of a folder's name; all of it if it has another form.
-    pub(crate) fn display_of(folder: &str) -> &str {
+    pub fn display_of(folder: &str) -> &str {
         split(folder).unwrap_or(folder)
     }
 }
@@ -129,7 +129,7 @@ fn stem(name: &[u8]) -> &[u8] {
 }
 
 /// Letters, digits, `.`, `_` and `-`. A run of other characters becomes one `_`. May be empty.
-pub(crate) fn sanitised(name: &[u8]) -> String {
+pub fn sanitised(name: &[u8]) -> String {
     let mut text = String::new();
     for &byte in name {
         let good = byte.is_ascii_alphanumeric() || b"._-".contains(&byte);

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::thread::futex;
 
-use super::held::Note;
 use crate::forks;
+use crate::held::Note;
 
 /// Nobody makes it.
 const EMPTY: u32 = 0;

@@ -2,9 +2,8 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 
-use crate::log;
-use vkstash_store::base::once::Once;
-use vkstash_store::base::{signals, unwinding};
+use crate::once::{Once, OnceLock};
+use crate::{signals, unwinding};
 
 /// Runs `body`; if it panics, `fallback` decides what the program gets. State behind the panic is either
 /// atomic, behind a lock that tolerates poisoning, or local, so going on is safe.
@@ -37,10 +36,13 @@ pub fn contained(work: &'static str, body: impl FnOnce()) -> bool {
     ended
 }
 
+/// What begins the log, where that has not happened yet.
+static LOG: OnceLock<fn()> = OnceLock::new();
+
 /// Logging is code too; a panic in here would abort the program.
 fn say(line: impl FnOnce()) {
     let _ = catch_unwind(AssertUnwindSafe(|| {
-        log::init();
+        LOG.get().into_iter().for_each(|begin| begin());
         line();
     }));
 }
@@ -48,9 +50,11 @@ fn say(line: impl FnOnce()) {
 /// What must be so before anything else of this library runs in the program. The message of a panic goes to standard
 /// error, past the log, and raises no signal there: this library's copy of the standard library has a hook of its own,
 /// which the program does not share. And a thread that ends inside the library, as one of Wine's does, ends alone.
-pub fn prepare() {
+/// `begin_log` is called before a failure is logged.
+pub fn prepare(begin_log: fn()) {
     static ONCE: Once = Once::new();
     ONCE.run(|| {
+        let _ = LOG.set(begin_log);
         unwinding::let_forced_unwinds_pass();
         let before = take_hook();
         set_hook(Box::new(move |panic| signals::silenced(|| before(panic))));
@@ -116,6 +120,7 @@ mod tests {
         assert_eq!(guard("test", || panic!("on purpose"), || 2), 2);
     }
 
+    #[allow(unsafe_code, reason = "a descriptor and a signal of a process of the test's own")]
     /// In a process of its own, whose standard error is no longer read when it panics.
     #[test]
     fn a_panic_without_a_reader_is_no_end() {
@@ -128,7 +133,7 @@ mod tests {
                 libc::dup2(std::os::fd::AsRawFd::as_raw_fd(&pipe), 2);
                 libc::signal(libc::SIGPIPE, libc::SIG_DFL);
             }
-            prepare();
+            prepare(|| ());
             assert_eq!(guard("test", || panic!("on purpose"), || 2), 2);
             std::process::exit(7);
         }

@@ -14,19 +14,6 @@ pub const fn bounded(wide: usize, narrow: usize) -> usize {
 /// The largest piece of memory that is reserved. A driver that asks for more is not believed.
 const LARGEST: usize = bounded(1 << 30, 64 << 20);
 
-/// What the layer keeps at most in a process with one stash and one device: the three below (docs/process.md has the
-/// other bounds).
-const MOST: usize = bounded(64 << 20, 16 << 20);
-
-/// Bytes of records that may wait for the writer of a stash.
-pub const QUEUED: usize = MOST / 8 * 3;
-
-/// Bytes of artifacts in caches of the layer's that a program's request looks in.
-pub const COMPANIONS: usize = MOST / 8 * 3;
-
-/// Bytes of binaries that a device's live shader objects were made of.
-pub const SHADER_BINARIES: usize = MOST - QUEUED - COMPANIONS;
-
 /// An empty list with room for `count` elements.
 pub fn room<T>(count: usize) -> Option<Vec<T>> {
     let mut list = Vec::new();

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use rustix::param::page_size;
 use rustix::process::{Resource, getrlimit};
 
-use crate::base::descriptor::read_system_file;
+use crate::descriptor::read_system_file;
 
 /// Stack of a thread that calls no driver, beside what the C library takes out of every stack: the static thread-local
 /// storage of all libraries in the process, which may be megabytes.
@@ -297,7 +297,7 @@ mod tests {
             assert!(may_use_little_space());
             return;
         }
-        let name = "base::thread::tests::a_program_with_little_address_space_gets_no_thread";
+        let name = "thread::tests::a_program_with_little_address_space_gets_no_thread";
         let mut child = std::process::Command::new(std::env::current_exe().unwrap());
         let output = child.args(["--exact", "--nocapture", name]).env(LIMITED, "1").output().unwrap();
         assert!(output.status.success(), "{output:?}");
@@ -387,7 +387,7 @@ mod tests {
         if let Ok(priority) = std::env::var(PRIORITY) {
             end_beside(&priority);
         }
-        let name = "base::thread::tests::what_a_thread_of_low_priority_costs_at_the_end_of_its_process";
+        let name = "thread::tests::what_a_thread_of_low_priority_costs_at_the_end_of_its_process";
         let took = |priority: &str| {
             let mut child = std::process::Command::new(std::env::current_exe().unwrap());
             child.args(["--ignored", "--exact", "--nocapture", name]).env(PRIORITY, priority);

@@ -1,4 +1,4 @@
-//! Faults for tests: which file operations fail, and how. There is one plan for the process, because the writer is
+//! Plans of failures: which file operations fail, and how. There is one plan for the process, because the writer is
 //! another thread; a test with a plan runs in a process of its own.
 
 use std::os::fd::BorrowedFd;
@@ -9,39 +9,9 @@ use std::time::Duration;
 use rustix::fs::{FileType, OFlags, Stat, fcntl_getfl, fstat};
 use rustix::io::Errno;
 
-use crate::base::sync::Mutex;
-use crate::disk::op::Op;
-use crate::disk::power;
-
-/// How an operation fails.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
-    /// The operation does nothing and returns the error.
-    Error(Errno),
-    /// A read or a write does half of its work, and says so.
-    Short,
-    /// This many 256ths of a write are done, and the error is all that is said.
-    Torn(u8, Errno),
-}
-
-impl Fault {
-    /// The error that is returned.
-    pub(crate) fn error(self) -> Errno {
-        match self {
-            Fault::Error(error) | Fault::Torn(_, error) => error,
-            Fault::Short => Errno::IO,
-        }
-    }
-
-    /// Whether an operation of that kind can fail so.
-    fn fits(self, op: Op) -> bool {
-        match self {
-            Fault::Error(_) => true,
-            Fault::Short => matches!(op, Op::Read | Op::Write),
-            Fault::Torn(..) => op == Op::Write,
-        }
-    }
-}
+use crate::tests::disk::power;
+use vkstash_host::disk::faults::{Fault, Faults, Op, install};
+use vkstash_host::sync::Mutex;
 
 /// Errors that files can have.
 pub(crate) const ERRORS: [Errno; 7] =
@@ -87,9 +57,15 @@ const LONGER: Duration = Duration::from_millis(20);
 static ACTIVE: AtomicBool = AtomicBool::new(false);
 static STATE: Mutex<Option<State>> = Mutex::new(None);
 
+/// Operations ask the plan, and the model of power cuts, from now on.
+pub(super) fn watch() {
+    install(Faults { next, of_lock, synced: power::was_synced });
+}
+
 /// Starts a plan.
 pub(crate) fn begin(plan: Plan) {
     let state = State { plan, thread: std::thread::current().id(), calls: 0, hit: Vec::new() };
+    watch();
     *STATE.lock() = Some(state);
     ACTIVE.store(true, Ordering::SeqCst);
 }
@@ -112,7 +88,7 @@ pub(crate) fn has_held() -> bool {
 }
 
 /// The fault of this operation.
-pub(crate) fn next(op: Op) -> Option<Fault> {
+fn next(op: Op) -> Option<Fault> {
     power::may_be_cut();
     if !ACTIVE.load(Ordering::Relaxed) {
         return None;
@@ -178,7 +154,7 @@ pub(crate) fn next(op: Op) -> Option<Fault> {
 }
 
 /// What NFS says of a lock of this file, where that is the plan.
-pub(crate) fn of_lock(fd: BorrowedFd<'_>, exclusive: bool) -> Result<(), Errno> {
+fn of_lock(fd: BorrowedFd<'_>, exclusive: bool) -> Result<(), Errno> {
     let is_planned = STATE.lock().as_ref().is_some_and(|state| matches!(state.plan, Plan::NfsLocks));
     // Linux keeps the locks of folders to itself.
     let is_file = |stat: Stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;

@@ -1,4 +1,5 @@
-//! Folders of the stash: created private, opened without following links, and refused if other users may write to them.
+//! Folders and their files: created private, opened without following links, and refused if other users may write to
+//! them.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -7,14 +8,14 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use crate::base::descriptor::Descriptor;
-use crate::base::owner;
-use crate::base::sort;
-use crate::base::timer::never;
+use crate::descriptor::Descriptor;
+use crate::disk::errors::{FileError, OpenError, is_lack};
 use crate::disk::{locks, ops as disk};
-use crate::format::refusal::{OpenError, Refusal, is_lack};
+use crate::owner;
+use crate::sort;
+use crate::timer::never;
 
-/// The mode of all files that the store creates.
+/// The mode of all files that are created.
 pub const FILE_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
 
 /// How often a folder is made for one that is opened.
@@ -38,7 +39,7 @@ impl Owners {
     }
 }
 
-/// An open folder of the stash.
+/// An open folder.
 #[derive(Debug)]
 pub struct Folder {
     fd: Descriptor,
@@ -83,7 +84,7 @@ impl Folder {
     }
 
     /// [`Folder::root`] that gives [`OpenError::PutOff`] when `interrupted` says true. It is asked between two calls.
-    pub(crate) fn root_until(
+    pub fn root_until(
         path: &Path,
         create: bool,
         interrupted: &dyn Fn() -> bool,
@@ -94,7 +95,7 @@ impl Folder {
     }
 
     /// The root of a stash that is only read: root may own it, too. It is not created.
-    pub(crate) fn base_until(path: &Path, interrupted: &dyn Fn() -> bool) -> Result<Folder, OpenError> {
+    pub fn base_until(path: &Path, interrupted: &dyn Fn() -> bool) -> Result<Folder, OpenError> {
         let folder = Self::shared_until(path, false, interrupted)?;
         in_time(path, interrupted)?;
         Folder { owners: Owners::UserOrRoot, ..folder }.checked()
@@ -128,7 +129,7 @@ impl Folder {
     }
 
     /// [`Folder::sub`] that gives [`OpenError::PutOff`] when `interrupted` says true. It is asked between two calls.
-    pub(crate) fn sub_until(
+    pub fn sub_until(
         &self,
         name: &str,
         create: bool,
@@ -191,7 +192,7 @@ impl Folder {
     }
 
     /// [`Folder::names`] until `interrupted` says true. The second value tells whether all names were read.
-    pub(crate) fn names_until(
+    pub fn names_until(
         &self,
         suffix: &str,
         interrupted: &dyn Fn() -> bool,
@@ -205,7 +206,7 @@ impl Folder {
     }
 
     /// All names but `.` and `..`, sorted.
-    pub(crate) fn all_names(&self) -> io::Result<Vec<String>> {
+    pub fn all_names(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for name in disk::list(&self.fd)? {
             let Ok(name) = name.to_str() else { continue };
@@ -218,29 +219,29 @@ impl Folder {
     }
 
     /// The names of temporary files, in no order.
-    pub(crate) fn temporary_names(&self) -> io::Result<Vec<String>> {
+    pub fn temporary_names(&self) -> io::Result<Vec<String>> {
         let names = disk::list(&self.fd)?.into_iter().map(|name| name.to_string_lossy().into_owned());
         Ok(names.filter(|name| name.starts_with(TEMPORARY)).collect())
     }
 
     /// Opens a file of the user's for reading. Returns its length too.
-    pub fn open_file(&self, name: &str) -> Result<(Descriptor, u64), Refusal> {
+    pub fn open_file(&self, name: &str) -> Result<(Descriptor, u64), FileError> {
         self.open_own(name, OFlags::RDONLY, unreadable)
     }
 
-    /// [`Folder::open_file`] that gives [`Refusal::PutOff`] if there is no descriptor or no memory.
-    pub(crate) fn open_file_or_put_off(&self, name: &str) -> Result<(Descriptor, u64), Refusal> {
+    /// [`Folder::open_file`] that gives [`FileError::PutOff`] if there is no descriptor or no memory.
+    pub fn open_file_or_put_off(&self, name: &str) -> Result<(Descriptor, u64), FileError> {
         self.open_own(name, OFlags::RDONLY, put_off_or_unreadable)
     }
 
     /// Opens a file of the user's to read it as the only process that does, for which NFS wants a descriptor that can
-    /// write. [`Refusal::PutOff`] as above.
-    pub(crate) fn open_to_take(&self, name: &str) -> Result<Descriptor, Refusal> {
+    /// write. [`FileError::PutOff`] as above.
+    pub fn open_to_take(&self, name: &str) -> Result<Descriptor, FileError> {
         self.open_own(name, OFlags::RDWR, put_off_or_unreadable).map(|(fd, _)| fd)
     }
 
     /// Opens a file of the user's for reading and writing.
-    pub fn open_to_seal(&self, name: &str) -> Result<Descriptor, Refusal> {
+    pub fn open_to_seal(&self, name: &str) -> Result<Descriptor, FileError> {
         self.open_own(name, OFlags::RDWR, unreadable).map(|(fd, _)| fd)
     }
 
@@ -248,33 +249,32 @@ impl Folder {
         &self,
         name: &str,
         access: OFlags,
-        other: impl Fn(Errno) -> Refusal,
-    ) -> Result<(Descriptor, u64), Refusal> {
+        other: impl Fn(Errno) -> FileError,
+    ) -> Result<(Descriptor, u64), FileError> {
         // With NONBLOCK opening a pipe does not wait.
         let flags = access | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let fd = match disk::openat(&self.fd, name, flags, Mode::empty()) {
             Ok(fd) => fd,
-            Err(Errno::LOOP) => return Err(Refusal::SymbolicLink),
-            Err(Errno::NXIO) => return Err(Refusal::NotAFile),
-            // The file was removed after its name was read.
-            Err(Errno::NOENT) => return Err(Refusal::NotYet),
+            Err(Errno::LOOP) => return Err(FileError::SymbolicLink),
+            Err(Errno::NXIO) => return Err(FileError::NotAFile),
+            Err(Errno::NOENT) => return Err(FileError::Missing),
             // What another user has left here for itself is no failure of the disk.
             Err(Errno::ACCESS) => match disk::statat(&self.fd, name) {
-                Ok(stat) if !self.owners.have(stat.st_uid) => return Err(Refusal::NotOwned(stat.st_uid)),
+                Ok(stat) if !self.owners.have(stat.st_uid) => return Err(FileError::NotOwned(stat.st_uid)),
                 _ => return Err(other(Errno::ACCESS)),
             },
             Err(error) => return Err(other(error)),
         };
         let stat = disk::fstat(&fd).map_err(other)?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-            return Err(Refusal::NotAFile);
+            return Err(FileError::NotAFile);
         }
         if !self.owners.have(stat.st_uid) {
-            return Err(Refusal::NotOwned(stat.st_uid));
+            return Err(FileError::NotOwned(stat.st_uid));
         }
         // In the user's own stash the folder's mode keeps others away from the file.
         if self.owners == Owners::UserOrRoot && stat.st_mode & 0o022 != 0 {
-            return Err(Refusal::OthersMayWrite(stat.st_mode & 0o777));
+            return Err(FileError::OthersMayWrite(stat.st_mode & 0o777));
         }
         Ok((fd, u64::try_from(stat.st_size).unwrap_or(0)))
     }
@@ -288,7 +288,7 @@ impl Folder {
 
     /// Creates a file without a name, which is gone when the process ends. `spare` is the name that it has for a moment
     /// on a file system without such files.
-    pub(crate) fn create_unnamed(&self, spare: &str) -> io::Result<Descriptor> {
+    pub fn create_unnamed(&self, spare: &str) -> io::Result<Descriptor> {
         let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::EXCL | OFlags::CLOEXEC;
         match disk::openat(&self.fd, ".", flags, FILE_MODE) {
             Ok(fd) => Ok(fd),
@@ -304,7 +304,7 @@ impl Folder {
 
     /// Takes a shared lock, which lasts until the folder is closed: no process removes the folder while it is empty.
     /// False: a process has removed it, or is about to.
-    pub(crate) fn hold(&self, parent: &Folder, name: &str) -> bool {
+    pub fn hold(&self, parent: &Folder, name: &str) -> bool {
         if matches!(disk::try_lock_shared(&self.fd), Err(Errno::WOULDBLOCK)) {
             return false;
         }
@@ -313,20 +313,20 @@ impl Folder {
     }
 
     /// Whether an open file still has this name here.
-    pub(crate) fn is_named(&self, name: &str, file: &Descriptor) -> Result<bool, Errno> {
+    pub fn is_named(&self, name: &str, file: &Descriptor) -> Result<bool, Errno> {
         let (here, there) = (disk::fstat(file)?, disk::statat(self, name)?);
         Ok((here.st_dev, here.st_ino) == (there.st_dev, there.st_ino))
     }
 
     /// Whether a process may hold the folder ([`Folder::hold`]).
-    pub(crate) fn is_held(&self) -> bool {
+    pub fn is_held(&self) -> bool {
         // As of files: a lock of this process would look like another one's.
         disk::try_lock(&self.fd).and_then(|()| disk::unlock(&self.fd)).is_err()
     }
 
     /// Creates a file that is locked before other processes see it, because they take an unlocked file for one without
     /// a process. The lock ends with the process. A file system without locks: [`locks`].
-    pub(crate) fn create_locked(&self, name: &str) -> io::Result<Descriptor> {
+    pub fn create_locked(&self, name: &str) -> io::Result<Descriptor> {
         let (temporary, fd) = self.create_temporary(name)?;
         if let Err(error) = disk::renameat(&self.fd, &temporary, name) {
             let _ = self.remove_file(&temporary);
@@ -337,7 +337,7 @@ impl Folder {
     }
 
     /// Creates a locked temporary file for `name`. Returns its name too.
-    pub(crate) fn create_temporary(&self, name: &str) -> io::Result<(String, Descriptor)> {
+    pub fn create_temporary(&self, name: &str) -> io::Result<(String, Descriptor)> {
         let temporary = format!("{TEMPORARY}{name}");
         let fd = self.create_file(&temporary)?;
         let error = loop {
@@ -365,7 +365,7 @@ impl Folder {
     }
 
     /// Writes the names in it to the disk, as far as they are only in the system's memory.
-    pub(crate) fn sync(&self) -> io::Result<()> {
+    pub fn sync(&self) -> io::Result<()> {
         match disk::fdatasync(&self.fd) {
             // A file system that keeps names in order by itself, or not at all.
             Ok(()) | Err(Errno::INVAL) => Ok(()),
@@ -375,13 +375,13 @@ impl Folder {
 
     /// Replaces a file: writes a temporary file with a `unique` name, and renames it. After a power failure either
     /// content may be there, or none. The descriptor has the lock of the new file, where locks exist.
-    pub(crate) fn replace_file(&self, name: &str, unique: u64, bytes: &[u8]) -> io::Result<Descriptor> {
+    pub fn replace_file(&self, name: &str, unique: u64, bytes: &[u8]) -> io::Result<Descriptor> {
         self.replace(name, unique, bytes, |_| Ok(()))
     }
 
     /// [`Folder::replace_file`] that returns when the new content would survive a power failure. Until then the old one
     /// does.
-    pub(crate) fn replace_durably(&self, name: &str, unique: u64, bytes: &[u8]) -> io::Result<()> {
+    pub fn replace_durably(&self, name: &str, unique: u64, bytes: &[u8]) -> io::Result<()> {
         drop(self.replace(name, unique, bytes, |fd| Ok(disk::fdatasync(fd)?))?);
         self.sync()
     }
@@ -421,15 +421,15 @@ impl Folder {
     }
 }
 
-fn put_off_or_unreadable(error: Errno) -> Refusal {
+fn put_off_or_unreadable(error: Errno) -> FileError {
     match is_lack(error) {
-        true => Refusal::PutOff,
+        true => FileError::PutOff,
         false => unreadable(error),
     }
 }
 
-fn unreadable(error: Errno) -> Refusal {
-    Refusal::Unreadable(io::Error::from(error).to_string())
+fn unreadable(error: Errno) -> FileError {
+    FileError::Unreadable(io::Error::from(error).to_string())
 }
 
 /// Writes all of `bytes` at `offset`. A failure has the number of bytes that were written before it.

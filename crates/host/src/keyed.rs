@@ -5,12 +5,12 @@ use std::hash::BuildHasher;
 use foldhash::SharedSeed;
 use foldhash::fast::{FoldHasher, SeedableRandomState};
 
-use crate::base::util::random;
+use crate::util::random;
 
 /// Makes hashers whose results the writer of a file cannot foresee: all bytes of a key count, with a secret of this
 /// map. A file with keys that were chosen to collide could otherwise make a map grow, or a look-up last, without end.
 #[derive(Clone, Debug)]
-pub(crate) struct Keyed(SeedableRandomState);
+pub struct Keyed(SeedableRandomState);
 
 impl Default for Keyed {
     fn default() -> Self {

@@ -8,7 +8,7 @@ use std::path::Path;
 use rustix::fs::{Gid, Uid, fchown, fstat};
 use rustix::process::geteuid;
 
-use crate::base::descriptor::read_system_file;
+use crate::descriptor::read_system_file;
 
 /// The user id of files whose owner has no id in this user namespace.
 const NOBODY: u32 = 65534;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 /// Measures the time of a thread. A thread that did not have to wait is judged by its processor time: on a busy machine
 /// other threads use the rest, as they would without the layer.
-pub(crate) struct Timer {
+pub struct Timer {
     began: Instant,
     usage: Usage,
     limit: Duration,
@@ -39,12 +39,12 @@ impl Usage {
 
 impl Timer {
     /// Starts now.
-    pub(crate) fn of(limit: Duration) -> Timer {
+    pub fn of(limit: Duration) -> Timer {
         Timer { began: Instant::now(), usage: Usage::now(), limit }
     }
 
     /// Whether the time is over. Asked by the thread that started the timer.
-    pub(crate) fn is_over(&self) -> bool {
+    pub fn is_over(&self) -> bool {
         if self.began.elapsed() < self.limit {
             return false;
         }
@@ -54,7 +54,7 @@ impl Timer {
 }
 
 /// For work without a limit.
-pub(crate) fn never() -> bool {
+pub fn never() -> bool {
     false
 }
 
