@@ -53,7 +53,7 @@ pub use loader::NegotiateLayerInterface;
 /// The plan of background work, for the replay of recorded orders by `vkstash-bench predict`.
 pub mod planned {
     pub use crate::background::order::{Order, in_order};
-    pub use crate::state::plan::Plan;
+    pub use crate::state::ahead::plan::Plan;
     pub use vkstash_store::stash::uses::Noted;
 }
 

@@ -180,8 +180,8 @@ fn a_child_waits_for_nothing_that_its_parents_threads_have() {
             assert!(bad.is_empty(), "{bad:#?}\n{}", outcome.stderr);
             for file in [
                 "hooks/messengers.rs",
-                "state/process.rs",
-                "state/live_devices.rs",
+                "state/process/session.rs",
+                "state/devices/live_devices.rs",
                 "part/queue.rs",
                 "session.rs",
             ] {

@@ -13,7 +13,7 @@ use super::types::{
 };
 use crate::background::mode::{self, Action, Event, Mode, ModeError};
 use crate::config;
-use crate::state::process;
+use crate::state::process::session;
 use vkstash_host::guard;
 use vkstash_model::counters::Count;
 
@@ -94,6 +94,6 @@ pub unsafe extern "C" fn vkstash_set_background_mode(
 /// without that. Nothing is compiled in the steady state.
 fn has_compiled_since() -> bool {
     static COMPILED: AtomicU64 = AtomicU64::new(0);
-    let compiled = process::sum(&[Count::Compiled, Count::CompiledUnrecorded]);
+    let compiled = session::sum(&[Count::Compiled, Count::CompiledUnrecorded]);
     COMPILED.swap(compiled, Ordering::Relaxed) != compiled
 }

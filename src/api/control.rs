@@ -17,9 +17,9 @@ use super::types::{
     VKSTASH_CACHE_KIND_IMPLICIT_FOR_DRIVER, VkstashAdapter, VkstashCacheStatistics, VkstashResult,
 };
 use crate::config::{self, Config, OfProcess};
-use crate::state::process;
-use crate::state::support;
-use crate::state::switches::{self, CacheKinds};
+use crate::state::process::session;
+use crate::state::process::support;
+use crate::state::process::switches::{self, CacheKinds};
 use vkstash_model::counters::Count;
 
 const CONTROLS: u32 =
@@ -88,11 +88,11 @@ pub unsafe extern "C" fn vkstash_cache_control(
 }
 
 fn of_pipelines() -> VkstashCacheStatistics {
-    let missed_anywhere = process::sum(&[Count::Compiled, Count::CompiledUnrecorded]);
-    let unasked = process::sum(&[Count::Bypassed, Count::NothingToCompile]);
+    let missed_anywhere = session::sum(&[Count::Compiled, Count::CompiledUnrecorded]);
+    let unasked = session::sum(&[Count::Bypassed, Count::NothingToCompile]);
     let missed_in_stash =
-        missed_anywhere.saturating_add(unasked).saturating_add(process::sum(&[Count::DriverHad]));
-    let served = process::sum(&[Count::Served, Count::Parked, Count::Offered]);
+        missed_anywhere.saturating_add(unasked).saturating_add(session::sum(&[Count::DriverHad]));
+    let served = session::sum(&[Count::Served, Count::Parked, Count::Offered]);
     let created = served.saturating_add(missed_in_stash);
     VkstashCacheStatistics { created, missed_in_stash, missed_anywhere }
 }
@@ -100,7 +100,7 @@ fn of_pipelines() -> VkstashCacheStatistics {
 fn clear_records(place: Option<&Place>, kinds: CacheKinds) -> VkstashResult {
     let Some(place) = place else { return VkstashResult::VKSTASH_SUCCESS };
     // What this process writes to itself is rewritten too.
-    let session = process::open_session(place.root(), place.application());
+    let session = session::open_session(place.root(), place.application());
     let stash = session.as_ref().and_then(|session| session.stash());
     let clears = kinds.has(CacheKinds::COMPILATIONS.with(CacheKinds::CONVERSIONS));
     if let Some(stash) = stash.filter(|_| clears) {
@@ -163,8 +163,8 @@ pub unsafe extern "C" fn vkstash_get_cache_statistics(
             VKSTASH_CACHE_KIND_IMPLICIT_FOR_DRIVER => of_pipelines(),
             VKSTASH_CACHE_KIND_IMPLICIT_CONVERSIONS => {
                 // The program that made the module has translated it: only the stash keeps modules.
-                let new = process::sum(&[Count::ModulesNew]);
-                let created = process::sum(&[Count::Modules]);
+                let new = session::sum(&[Count::ModulesNew]);
+                let created = session::sum(&[Count::Modules]);
                 VkstashCacheStatistics { created, missed_in_stash: new, missed_anywhere: new }
             }
             VKSTASH_CACHE_KIND_APPLICATION_MANAGED => {

@@ -12,7 +12,7 @@ use super::live;
 use super::types::{Text, VkstashAdapter, VkstashResult, VkstashSession, VkstashSessionDesc};
 use crate::config::{self, Config};
 use crate::log;
-use crate::state::process;
+use crate::state::process::session;
 use vkstash_host::guard;
 
 /// Runs the body of an exported function: nothing unwinds out of it.
@@ -29,7 +29,7 @@ pub(super) unsafe fn place(application: Text) -> Option<Place> {
     let config = Config::from_environment();
     // SAFETY: not NULL, so the caller promises a C string.
     let application = (!application.is_null()).then(|| unsafe { CStr::from_ptr(application) });
-    let name = process::name_of(&config, application.map_or(&[], CStr::to_bytes));
+    let name = session::name_of(&config, application.map_or(&[], CStr::to_bytes));
     config.root.map(|root| Place::new(&root, &name))
 }
 

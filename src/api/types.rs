@@ -6,7 +6,7 @@ use std::ffi::c_char;
 use vkstash_sessions::description::{Adapter, Description, Guid, Mode};
 use vkstash_sessions::error::Error;
 
-use crate::state::support;
+use crate::state::process::support;
 
 /// What a call answers. docs/sessions.md has the values of D3D12 that correspond.
 #[allow(non_camel_case_types, reason = "the names of the header")]

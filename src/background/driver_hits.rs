@@ -1,4 +1,4 @@
-//! Records artifacts of pipelines that the driver had in its own caches (state/driver_hits.rs).
+//! Records artifacts of pipelines that the driver had in its own caches (state/ahead/driver_hits.rs).
 //!
 //! A worker does so, one after the other, while the program creates no pipelines. docs/background.md says when.
 
@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use ash::vk;
 
+use super::again::{self, NotRecorded};
 use super::gate::{self, Manners};
 use super::objects::ObjectError;
 use super::pauses;
@@ -18,11 +19,10 @@ use crate::config::OfProcess;
 use crate::faults;
 use crate::live::call::Call;
 use crate::serve::create_info::CreateInfo;
-use crate::serve::driver_hits::{self, NotRecorded};
 use crate::serve::request::Request;
-use crate::state::background_work::BackgroundWork;
-use crate::state::device::Device;
-use crate::state::driver_hits::DriverHit;
+use crate::state::ahead::background_work::BackgroundWork;
+use crate::state::ahead::driver_hits::DriverHit;
+use crate::state::devices::device::Device;
 use vkstash_host::once::OnceLock;
 use vkstash_model::counters::Count;
 use vkstash_model::failed::Event;
@@ -52,19 +52,19 @@ struct Recorder {
 ///
 /// Nothing is recorded on drivers on which a call may compile although it must not.
 pub fn start(device: &Arc<Device>) {
-    let is_wanted = device.policy.artifacts && device.cache_control();
+    let is_wanted = device.policy.artifacts && device.decided.cache_control;
     let is_possible =
-        pool::is_allowed() && !device.calls_workers_back() && device.table.destroy_pipeline.is_some();
+        pool::is_allowed() && !device.decided.calls_back && device.table.destroy_pipeline.is_some();
     // `vkstash prewarm`, which makes artifacts ahead of a program, has each call recorded at once.
-    if !is_wanted || !is_possible || device.instance().config.application.is_some() {
+    if !is_wanted || !is_possible || device.instance.config.application.is_some() {
         return;
     }
     // A user that has set the number of workers wants them, however little there is to do.
     let workers_are_set = OfProcess::get().background.workers.is_some();
     let least = if workers_are_set { Duration::ZERO } else { faults::time_limit(LEAST) };
     let recorder = OnceLock::new();
-    device.background.add(Arc::new(Waiting { device: Arc::downgrade(device), least, recorder }));
-    device.driver_hits.record();
+    device.work.listeners.add(Arc::new(Waiting { device: Arc::downgrade(device), least, recorder }));
+    device.work.driver_hits.record();
 }
 
 /// The recorder of a device, which is made when there is enough to record.
@@ -91,7 +91,7 @@ impl Work for Recorder {
 
     fn failed(&self, device: &Device) {
         // No worker takes the waiting pipelines any more: from now on the program's calls record what they can.
-        device.driver_hits.close();
+        device.work.driver_hits.close();
     }
 }
 
@@ -120,14 +120,14 @@ impl Recorder {
         if now.is_none() || now != calls || pauses::pause().is_some() {
             return Next::Later(now);
         }
-        let Some(stored) = device.stored().filter(|_| device.driver_hits.are_recorded()) else {
+        let Some(stored) = device.stored().filter(|_| device.work.driver_hits.are_recorded()) else {
             return Next::Nothing;
         };
         // The guard file is waited for here, so that no worker waits for the disk behind the gate.
         if !stored.device.is_guarded() {
             return Next::Later(now);
         }
-        let Some(hit) = device.driver_hits.take() else { return Next::Nothing };
+        let Some(hit) = device.work.driver_hits.take() else { return Next::Nothing };
         // The record is read before the gate: behind it vkDestroyDevice would wait for this worker, and so
         // for the disk.
         let stored_call = match StoredCall::read(stored, &self.context.own, &hit.key, |_| Ok(())) {
@@ -138,12 +138,12 @@ impl Recorder {
             }
         };
         let Some(in_driver) = gate::enter_driver_of(device, Manners::AfterCalls) else {
-            device.driver_hits.put_back(hit);
+            device.work.driver_hits.put_back(hit);
             return Next::Later(None);
         };
         // The program may have begun a call while this thread waited at the gate.
         if gate::begun_calls() != calls {
-            device.driver_hits.put_back(hit);
+            device.work.driver_hits.put_back(hit);
             return Next::Later(None);
         }
         // Marked behind the gate, as for what is parked, but by its own key: the program asks for it in every run, so
@@ -151,7 +151,7 @@ impl Recorder {
         let mark = match stored.device.admit(&hit.key) {
             Admission::Granted(mark) => mark,
             Admission::NotYet => {
-                device.driver_hits.put_back(hit);
+                device.work.driver_hits.put_back(hit);
                 return Next::Later(now);
             }
             Admission::Quarantined => {
@@ -175,7 +175,7 @@ impl Recorder {
                 device.count(Count::RecordedByWorkers);
             }
             Err(NotMade::ComesLater) => {
-                device.driver_hits.put_back(hit);
+                device.work.driver_hits.put_back(hit);
                 return Next::Later(None);
             }
             Err(reason) => self.note(device, &hit, reason),
@@ -191,14 +191,14 @@ impl Recorder {
             NotMade::NotRecorded(NotRecorded::Refused) => {
                 device.count(Count::RefusedToWorkers);
                 if self.in_vain.fetch_add(1, Ordering::Relaxed) + 1 >= IN_VAIN {
-                    device.driver_hits.close();
+                    device.work.driver_hits.close();
                 }
             }
             NotMade::NotRecorded(NotRecorded::Dropped) => return device.count(Count::Dropped),
             _ => device.count(Count::RecordingFailed),
         }
         if ends_it(reason) {
-            return device.driver_hits.close();
+            return device.work.driver_hits.close();
         }
         let event = if is_for_good(reason) { Event::NeverRecorded } else { Event::NotRecorded };
         stored.note_failed(&hit.key, event);
@@ -208,7 +208,8 @@ impl Recorder {
     fn rest(self: &Arc<Recorder>, device: &Device) {
         self.is_at_work.store(false, Ordering::Release);
         // Another pipeline may have been noted before the flag was cleared.
-        if device.driver_hits.are_recorded() && !device.driver_hits.is_empty() && !gate::must_end() {
+        if device.work.driver_hits.are_recorded() && !device.work.driver_hits.is_empty() && !gate::must_end()
+        {
             self.begin();
         }
     }
@@ -267,8 +268,8 @@ impl Replay for Recording {
         // SAFETY: the request's create info is valid, this thread may call the driver, and nobody else has
         // had the pipeline.
         unsafe {
-            let (pipeline, _) = driver_hits::make_again(request, self.took)?;
-            driver_hits::destroy(&request.call, pipeline);
+            let (pipeline, _) = again::make_again(request, self.took)?;
+            again::destroy(&request.call, pipeline);
         }
         Ok(())
     }
@@ -311,7 +312,7 @@ impl Task for Record {
     fn cancel(self: Box<Self>, why: Cancelled) {
         if let Some(device) = self.recorder.context.device.upgrade().filter(|_| why == Cancelled::Disabled) {
             // From now on the program's calls record what they can.
-            device.driver_hits.close();
+            device.work.driver_hits.close();
         }
     }
 }

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use crate::faults;
 use crate::live;
-use crate::state::device::Device;
-use crate::state::held;
+use crate::state::devices::device::Device;
+use crate::state::process::held;
 use vkstash_host::forks::PerProcess;
 use vkstash_host::held::HeldInDriver;
 use vkstash_host::once::OnceLock;
@@ -487,7 +487,7 @@ impl Drop for InDriver {
 impl Drop for InDriverOf<'_> {
     fn drop(&mut self) {
         if self.inside.place().state() == Place::OVERSTAYS {
-            self.device.close_to_workers();
+            self.device.work.close();
         }
     }
 }

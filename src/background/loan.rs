@@ -2,8 +2,8 @@
 
 use std::ptr;
 
-use crate::state::device::Device;
-use crate::state::lending::{LentLayout, Postponed};
+use crate::state::ahead::lending::{LentLayout, Postponed};
+use crate::state::devices::device::Device;
 use vkstash_model::record::Key;
 
 /// A layout of the program's, which exists, as its samplers do, as long as this value.
@@ -17,7 +17,7 @@ impl<'a> Loan<'a> {
     /// one. The worker is in the driver, behind the gate, so that vkDestroyDevice waits for the end of the loan.
     pub fn of(device: &'a Device, digest: &Key, key: &Key) -> Option<Loan<'a>> {
         let samplers = &device.objects.samplers;
-        let layout = device.lending.borrow(digest, key, &|live| {
+        let layout = device.work.lending.borrow(digest, key, &|live| {
             samplers.read(live.handle, |sampler| sampler.creation == live.creation).unwrap_or_default()
         })?;
         Some(Loan { device, layout })
@@ -32,7 +32,7 @@ impl<'a> Loan<'a> {
 impl Drop for Loan<'_> {
     fn drop(&mut self) {
         let (handle, table) = (self.device.handle, &self.device.table);
-        for object in self.device.lending.give_back(&self.layout) {
+        for object in self.device.work.lending.give_back(&self.layout) {
             // SAFETY: the device is alive, because vkDestroyDevice waits for this worker. The program has destroyed the
             // object, which it created without an allocator, and no worker uses it any more.
             unsafe {

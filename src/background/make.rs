@@ -4,21 +4,21 @@ use std::time::{Duration, Instant};
 
 use ash::vk;
 
+use super::again::{self, NotRecorded};
 use super::loan::Loan;
 use super::objects::{ObjectError, OwnObjects};
 use super::questions::{Questions, Watch};
 use super::replay::{self, NotMade, Replay, StoredCall};
 use crate::faults;
+use crate::serve::artifact;
 use crate::serve::call::Answer;
 use crate::serve::create_info::CreateInfo;
-use crate::serve::driver_hits::NotRecorded;
 use crate::serve::request::Request;
 use crate::serve::verdict::Miss;
-use crate::serve::{artifact, driver_hits};
-use crate::state::device::Device;
-use crate::state::parked::{Finished, For, MadeOf, UNKNOWN_BYTES};
-use crate::state::private_cache::PrivateCache;
-use crate::state::stored::{Source, Stored};
+use crate::state::ahead::parked::{Finished, For, MadeOf, UNKNOWN_BYTES};
+use crate::state::caches::private_cache::PrivateCache;
+use crate::state::devices::device::Device;
+use crate::state::process::stored::{KeptIn, Stored};
 use vkstash_model::counters::Count;
 use vkstash_model::failed::{Event, Failed};
 use vkstash_model::payload::{self, FoundWith};
@@ -93,7 +93,7 @@ pub fn ways(device: &Device, stored: &Stored, key: &Key) -> [Option<Way>; 2] {
         let cost = payload::cost(&record).filter(|cost| is_wanted && is_short(cost));
         return [cost.map(Way::Compile), None];
     }
-    if !device.cache_control() {
+    if !device.decided.cache_control {
         return [None, None];
     }
     let failed = stored.failed(key);
@@ -131,8 +131,8 @@ fn is_refused(stored: &Stored, key: &Key, failed: Failed) -> bool {
 }
 
 /// Reads the artifact that a worker may make the pipeline of.
-fn read(stored: &Stored, key: &Key, buffer: &mut Vec<u8>) -> Option<Source> {
-    let of_sibling = |buffer: &mut Vec<u8>| stored.read_within(key, buffer).then_some(Source::Sibling);
+fn read(stored: &Stored, key: &Key, buffer: &mut Vec<u8>) -> Option<KeptIn> {
+    let of_sibling = |buffer: &mut Vec<u8>| stored.read_within(key, buffer).then_some(KeptIn::Sibling);
     artifact::read_own(stored, key, buffer).or_else(|| of_sibling(buffer))
 }
 
@@ -142,7 +142,7 @@ pub struct Inputs {
     stored_call: StoredCall,
     /// The payload, and where it was. None: it is gone.
     artifact: Vec<u8>,
-    source: Option<Source>,
+    source: Option<KeptIn>,
 }
 
 impl Inputs {
@@ -154,9 +154,9 @@ impl Inputs {
         key: &Key,
         way: Way,
     ) -> Result<Inputs, NotMade> {
-        let lends = |digest: &Key| match device.lending.is_possible() {
+        let lends = |digest: &Key| match device.work.lending.is_possible() {
             false => Err(ObjectError::ImmutableSamplers),
-            true if device.lending.awaits(digest, key) => Err(ObjectError::LayoutAwaited),
+            true if device.work.lending.awaits(digest, key) => Err(ObjectError::LayoutAwaited),
             true => Ok(()),
         };
         let (stored_call, mut artifact) = (StoredCall::read(stored, own, key, lends)?, Vec::new());
@@ -210,7 +210,7 @@ struct Making<'a> {
     stored: &'a Stored,
     way: Way,
     artifact: &'a mut Vec<u8>,
-    source: Option<Source>,
+    source: Option<KeptIn>,
     questions: &'a Questions,
 }
 
@@ -313,7 +313,7 @@ unsafe fn ask_and_record<'a, I: CreateInfo>(
 ) -> Result<(Answer, Option<PrivateCache<'a>>), NotMade> {
     let watch = Watch::begin();
     // SAFETY: the request's create info is valid, and this thread may call the driver (# Safety of `Replay::run`).
-    let (pipeline, result, made_with) = match unsafe { driver_hits::make_again(request, took) } {
+    let (pipeline, result, made_with) = match unsafe { again::make_again(request, took) } {
         Ok((pipeline, cache)) => (pipeline, vk::Result::SUCCESS, Some(cache)),
         Err(NotRecorded::Refused) => (vk::Pipeline::null(), vk::Result::PIPELINE_COMPILE_REQUIRED, None),
         Err(reason) => return Err(reason.into()),

@@ -7,7 +7,7 @@ use ash::vk;
 use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
 
-use crate::state::dispatch::DeviceTable;
+use crate::state::process::dispatch::DeviceTable;
 use vkstash_host::sync::{Mutex, MutexGuard};
 use vkstash_model::recipe::{Code, PipelineLayout, Recipe, RenderPass, Sampler, SetLayout, Shaders};
 use vkstash_model::record::{Key, Kind};
@@ -15,7 +15,7 @@ use vkstash_model::{check, key, payload};
 use vkstash_recipe::capture::render_pass::uses;
 use vkstash_recipe::capture::{LibraryTraits, SubpassUse};
 use vkstash_recipe::rebuild::render_pass::{Form, render_pass};
-use vkstash_recipe::rebuild::{self, Limits, RebuildError, Rebuilt, Source, objects, shaders};
+use vkstash_recipe::rebuild::{self, Limits, RebuildError, Rebuilt, StageCode, objects, shaders};
 
 /// What of a device decides how recipes are made into calls again.
 #[derive(Clone, Copy, Debug)]
@@ -509,9 +509,9 @@ impl RecipeObjects<'_> {
 }
 
 impl rebuild::Device for RecipeObjects<'_> {
-    fn module(&self, identity: &Key) -> Option<Source<'_>> {
+    fn module(&self, identity: &Key) -> Option<StageCode<'_>> {
         let found = self.modules.iter().find(|(known, _)| known == identity);
-        found.map(|(_, module)| Source::Module(*module))
+        found.map(|(_, module)| StageCode::Module(*module))
     }
 
     fn has_identifiers_of(&self, algorithm: &[u8; 16]) -> bool {

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use rustc_hash::FxBuildHasher;
 
 use super::gate;
-use crate::state::stored::Stored;
+use crate::state::process::stored::Stored;
 use vkstash_host::sort;
 use vkstash_model::record::{Key, RunDevices};
 use vkstash_store::stash::uses::Noted;

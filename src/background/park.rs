@@ -18,13 +18,13 @@ use super::{memory, order, pauses, processors};
 use crate::faults;
 use crate::live;
 use crate::live::call::Call;
-use crate::serve::driver_hits;
-use crate::state::background_work::BackgroundWork;
-use crate::state::device::{Device, IdentifierMode};
-use crate::state::lending::Keys;
-use crate::state::parked::{Finished, Parked, Terms};
-use crate::state::plan::Plan;
-use crate::state::stored::Stored;
+use crate::state::ahead::background_work::BackgroundWork;
+use crate::state::ahead::lending::Keys;
+use crate::state::ahead::parked::{Finished, Parked, Terms};
+use crate::state::ahead::plan::Plan;
+use crate::state::devices::decided::IdentifierMode;
+use crate::state::devices::device::Device;
+use crate::state::process::stored::Stored;
 use vkstash_model::counters::Count;
 use vkstash_model::live::Activity;
 use vkstash_model::record::Key;
@@ -88,14 +88,14 @@ enum Choice {
 /// look at it. So they do after a device of the same instance that was destroyed without any. A program that has
 /// enabled identifiers is to create pipelines, and may do so without a module and only if they are there.
 pub fn start(device: &Arc<Device>) {
-    if !pool::is_allowed() || device.calls_workers_back() || device.table.destroy_pipeline.is_none() {
+    if !pool::is_allowed() || device.decided.calls_back || device.table.destroy_pipeline.is_none() {
         return;
     }
     if !device.stash_folder().is_some_and(|folder| folder.is_dir()) {
-        return device.parked.expect_no_plan(device.counters());
+        return device.work.parked.expect_no_plan(device.counters());
     }
-    let is_to_create = device.keeps_artifacts() || device.identifiers() != IdentifierMode::Off;
-    let at_first_command = is_to_create && !device.instance().last_device_was_idle.load(Ordering::Relaxed);
+    let is_to_create = device.keeps_artifacts() || device.decided.identifiers != IdentifierMode::Off;
+    let at_first_command = is_to_create && !device.instance.last_device_was_idle.load(Ordering::Relaxed);
     let parker = Arc::new_cyclic(|this| Parker {
         context: Context::new(device, false),
         usual: AtomicU64::new(USUAL.as_nanos() as u64),
@@ -110,8 +110,8 @@ pub fn start(device: &Arc<Device>) {
         this: this.clone(),
     });
     work::enter(&parker, device);
-    device.parked.expect_plan();
-    device.background.add(parker);
+    device.work.parked.expect_plan();
+    device.work.listeners.add(parker);
 }
 
 impl BackgroundWork for Parker {
@@ -143,7 +143,7 @@ impl Work for Parker {
     }
 
     fn commit(self: Arc<Self>, device: &Device) {
-        if device.parked.plan().is_some() && device.parked.resume() {
+        if device.work.parked.plan().is_some() && device.work.parked.resume() {
             self.refill();
         }
     }
@@ -155,7 +155,7 @@ impl Work for Parker {
     }
 
     fn release(&self, device: &Device) {
-        destroy_unasked(device, &device.parked.close());
+        destroy_unasked(device, &device.work.parked.close());
     }
 }
 
@@ -167,7 +167,7 @@ impl Parker {
         };
         // Opened by this thread: the program would wait for a worker at its first pipeline.
         if device.stored().is_none() {
-            return device.parked.expect_no_work();
+            return device.work.parked.expect_no_work();
         }
         // What workers count is in the report of a program that creates no pipelines, too.
         device.session();
@@ -183,15 +183,15 @@ impl Parker {
         let (keys, last, runs) = (order.keys.len(), order.of_last_run, order.runs.len());
         tracing::debug!("the plan has {keys} pipelines: {last} of the last run, and those of {runs} others");
         let plan = Plan::new(order.keys, order.of_last_run, &order.runs);
-        device.parked.follow(plan, is_whole, device.counters());
+        device.work.parked.follow(plan, is_whole, device.counters());
         self.go_on(device);
         Some(())
     }
 
     /// Has workers make more of the plan, unless they do already. The last of them then looks for a newer plan.
     fn go_on(self: &Arc<Parker>, device: &Device) {
-        if device.parked.resume() {
-            device.parked.was_replanned();
+        if device.work.parked.resume() {
+            device.work.parked.was_replanned();
             self.refill();
         }
     }
@@ -199,7 +199,7 @@ impl Parker {
     /// Has workers make more of the plan.
     fn refill(self: &Arc<Parker>) {
         let device = self.context.device.upgrade();
-        let plan = device.as_ref().and_then(|device| device.parked.plan());
+        let plan = device.as_ref().and_then(|device| device.work.parked.plan());
         let is_short = plan.is_some_and(|plan| plan.available() < FEW);
         let stored = device.as_ref().and_then(|device| device.stored());
         let is_doubted = || stored.is_some_and(|stored| stored.device.doubts_workers());
@@ -222,7 +222,7 @@ impl Parker {
 
     /// Sees to it that what waits is destroyed where memory becomes scarce.
     fn look_at_memory_later(self: &Arc<Parker>, device: &Device) {
-        if device.parked.count() > 0 && !self.looks_at_memory.swap(true, Ordering::SeqCst) {
+        if device.work.parked.count() > 0 && !self.looks_at_memory.swap(true, Ordering::SeqCst) {
             pool::queue_after(self.context.owner, self.until_memory, Box::new(LookAtMemory(self.clone())));
         }
     }
@@ -231,13 +231,13 @@ impl Parker {
     fn give_up(&self, device: &Device) {
         let Some(_in_driver) = gate::enter_driver_of(device, Manners::AfterCalls) else { return };
         tracing::debug!("memory is scarce: nothing is made ahead any more");
-        destroy_unasked(device, &device.parked.give_up());
+        destroy_unasked(device, &device.work.parked.give_up());
     }
 
     /// What is made next, and how. None: there is no other one, or no room.
     fn choose(&self, device: &Device, plan: &Plan, stored: &Stored) -> Option<Choice> {
         for _ in 0..PASSED_OVER {
-            if !device.parked.has_room() {
+            if !device.work.parked.has_room() {
                 self.is_done.store(true, Ordering::Relaxed);
                 return None;
             }
@@ -281,9 +281,9 @@ impl Parker {
     /// one, no room, or no way to go on.
     fn make_next(&self, device: &Device) -> Option<Duration> {
         let at_once = Some(Duration::ZERO);
-        let (plan, stored) = (device.parked.plan()?, device.stored()?);
+        let (plan, stored) = (device.work.parked.plan()?, device.stored()?);
         let pause = pauses::pause();
-        device.parked.give_way(pause.is_some());
+        device.work.parked.give_way(pause.is_some());
         live::set_paused(pause.is_some());
         if pause.is_some() {
             return pause;
@@ -334,11 +334,12 @@ impl Parker {
         // The program may have asked for it while this thread waited at the gate.
         let samplers = loan.as_ref().map(|loan| loan.layout().samplers.clone());
         let terms = Terms { whom: way.for_whom(), samplers };
-        let Some(making) = plan.is_open(key).then(|| device.parked.begin(key, terms, usual)).flatten() else {
+        let Some(making) = plan.is_open(key).then(|| device.work.parked.begin(key, terms, usual)).flatten()
+        else {
             return at_once;
         };
         // Marked behind the gate: who is killed while a worker waits there has died of no driver.
-        let mark = match Self::admit(&device.parked, plan, stored, key, way) {
+        let mark = match Self::admit(&device.work.parked, plan, stored, key, way) {
             Admission::Granted(mark) => mark,
             Admission::NotYet => return later(),
             Admission::Quarantined => return at_once,
@@ -376,7 +377,7 @@ impl Parker {
             destroy_unasked(device, &[unwanted]);
         }
         if let Way::Found { took, bytes: Bytes::Lost } = way {
-            driver_hits::leave_to_workers(device, key, took);
+            device.leave_to_workers(key, took);
         }
     }
 
@@ -394,7 +395,7 @@ impl Parker {
         }
         let ends = ends_it(reason);
         if ends {
-            device.parked.stop();
+            device.work.parked.stop();
         }
         !ends
     }
@@ -465,7 +466,7 @@ impl Task for Begin {
         // Without the rest of the device's part, and of its siblings, it is not known what can be made.
         let is_whole = !stored.portable.is_incomplete()
             && !stored.device.is_incomplete()
-            && stored.are_siblings_read(device.configuration());
+            && stored.are_siblings_read(&device.decided.configuration);
         if (is_whole || is_first) && parker.follow(&device, stored, is_whole).is_none() {
             return;
         }
@@ -473,13 +474,13 @@ impl Task for Begin {
             let owner = parker.context.owner;
             pool::go_on_after(owner, again, Box::new(Begin { parker, again: 2 * again }));
         } else {
-            device.parked.expect_no_plan(device.counters());
+            device.work.parked.expect_no_plan(device.counters());
         }
     }
 
     fn cancel(self: Box<Self>, _: Cancelled) {
         if let Some(device) = self.parker.context.device.upgrade() {
-            device.parked.expect_no_work();
+            device.work.parked.expect_no_work();
         }
     }
 }
@@ -497,11 +498,11 @@ impl Drop for Chain {
             if parker.is_done.swap(false, Ordering::Relaxed) {
                 device.stored().into_iter().for_each(|stored| stored.device.workers_are_done());
             }
-            device.parked.pause();
+            device.work.parked.pause();
             parker.look_at_memory_later(&device);
             // A request may have come between the plan's answer and the pause.
-            let asked_again = parker.ran_dry.swap(false, Ordering::Relaxed) && device.parked.is_due();
-            if device.parked.was_replanned() || asked_again {
+            let asked_again = parker.ran_dry.swap(false, Ordering::Relaxed) && device.work.parked.is_due();
+            if device.work.parked.was_replanned() || asked_again {
                 parker.go_on(&device);
             }
         }
@@ -545,7 +546,7 @@ impl Task for LayoutCame {
     fn run(self: Box<Self>) {
         let LayoutCame { parker, keys } = *self;
         let Some(device) = parker.context.device.upgrade() else { return };
-        if let Some(plan) = device.parked.plan() {
+        if let Some(plan) = device.work.parked.plan() {
             plan.come_again(keys.iter());
             parker.go_on(&device);
         }

@@ -7,8 +7,9 @@ use ash::vk;
 
 use super::objects::{DeviceTraits, OwnObjects};
 use super::pool::{self, Owner, Producer};
-use crate::state::device::{Device, IdentifierMode};
-use crate::state::instance::Instance;
+use crate::state::devices::decided::IdentifierMode;
+use crate::state::devices::device::Device;
+use crate::state::process::instance::Instance;
 use vkstash_host::forks::PerProcess;
 use vkstash_host::sync::{Mutex, MutexGuard};
 use vkstash_model::background_mode::BackgroundMode;
@@ -44,14 +45,15 @@ impl Context {
     /// no pipeline is ever used with a descriptor set.
     pub(super) fn new(device: &Arc<Device>, immutable_samplers: bool) -> Context {
         let traits = DeviceTraits {
-            algorithm: (device.identifiers() == IdentifierMode::Native).then_some(device.physical.algorithm),
-            advanced_blend: device.advanced_blend(),
+            algorithm: (device.decided.identifiers == IdentifierMode::Native)
+                .then_some(device.physical.algorithm),
+            advanced_blend: device.decided.advanced_blend(),
             limits: Limits::of(&device.physical.properties.limits),
             immutable_samplers,
         };
         Context {
             device: Arc::downgrade(device),
-            instance: device.instance().handle,
+            instance: device.instance.handle,
             owner: Owner::new(),
             own: OwnObjects::new(device.handle, device.table, traits),
         }
@@ -72,7 +74,7 @@ fn works() -> MutexGuard<'static, Vec<Arc<dyn Work>>> {
 pub(super) fn enter<W: Work>(work: &Arc<W>, device: &Device) {
     let mut works = works();
     // Asked where those that leave have to wait, or see the work.
-    if !device.is_left() && !device.instance().is_left() {
+    if !device.is_left() && !device.instance.is_left() {
         pool::register(work.context().owner, Arc::new(AsProducer(Arc::downgrade(work))));
         works.push(work.clone());
     }

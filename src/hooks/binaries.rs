@@ -8,8 +8,8 @@ use crate::hooks::inert::pass;
 use crate::pipeline_binary::{self as api, PIPELINE_CREATE_INFO, PipelineCreateInfo};
 use crate::serve::create_info::{CreateInfo, Creation};
 use crate::serve::modules::{StoredModules, Stripped, without_identifiers};
-use crate::state::device::Device;
-use crate::state::live_devices;
+use crate::state::devices::device::Device;
+use crate::state::devices::live_devices;
 use vkstash_host::guard::guard;
 use vkstash_recipe::chain::{self, Arena};
 

@@ -7,9 +7,9 @@ use ash::vk;
 
 use crate::hooks::inert::pass;
 use crate::serve::complete_data;
-use crate::state::cache_state::CacheState;
-use crate::state::live_devices;
-use crate::state::private_cache::HEADER_SIZE;
+use crate::state::caches::cache_state::CacheState;
+use crate::state::caches::private_cache::HEADER_SIZE;
+use crate::state::devices::live_devices;
 use vkstash_host::guard::guard;
 
 /// vkCreatePipelineCache.
@@ -26,7 +26,7 @@ pub unsafe extern "system" fn create(
     let Some(next) = device.table.create_pipeline_cache else { return vk::Result::ERROR_UNKNOWN };
     // SAFETY: a valid create info.
     let mut below = unsafe { *info };
-    if device.emulates_cache_control() {
+    if device.physical.emulates_cache_control {
         // A flag of the feature that the driver lacks (contract 2.7); a cache that locks serves as well.
         below.flags &= !vk::PipelineCacheCreateFlags::EXTERNALLY_SYNCHRONIZED;
     }

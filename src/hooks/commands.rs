@@ -12,9 +12,10 @@ use super::{
     physical, pipelines, queues, ray_tracing, render_passes, shaders,
 };
 use crate::api::functions::{self, VkstashFunction};
-use crate::state::device::{Device, IdentifierMode};
-use crate::state::dispatch::PfnCreateDataGraphPipelines;
-use crate::state::live_devices::Entry;
+use crate::state::devices::decided::IdentifierMode;
+use crate::state::devices::device::Device;
+use crate::state::devices::live_devices::Entry;
+use crate::state::process::dispatch::PfnCreateDataGraphPipelines;
 use crate::{pipeline_binary, state};
 use vkstash_host::guard::guard;
 
@@ -202,7 +203,7 @@ const GET_PIPELINE_KEY: &[u8] = b"vkGetPipelineKeyKHR";
 fn wants(device: &Device, name: &CStr) -> bool {
     match name.to_bytes() {
         DESTROY_PIPELINE => device.has_libraries,
-        CREATE_BINARIES | GET_PIPELINE_KEY => device.identifiers() == IdentifierMode::Emulated,
+        CREATE_BINARIES | GET_PIPELINE_KEY => device.decided.identifiers == IdentifierMode::Emulated,
         _ => true,
     }
 }
@@ -255,7 +256,7 @@ unsafe fn look_up(handle: vk::Instance, name: &CStr) -> vk::PFN_vkVoidFunction {
     let own = instance_command(name);
     // SAFETY: `handle` is a live instance here: NULL is ruled out before `find` reads its dispatch table pointer.
     let Some(instance) =
-        (handle != vk::Instance::null()).then(|| unsafe { state::instance::find(handle) }).flatten()
+        (handle != vk::Instance::null()).then(|| unsafe { state::process::instance::find(handle) }).flatten()
     else {
         // Before there is an instance only the global commands may be asked for.
         return own.or_else(|| global_command(name));
@@ -285,7 +286,7 @@ pub unsafe extern "system" fn get_physical_device_proc_addr(
         // SAFETY: the loader passes a NULL-terminated name and a live instance.
         unsafe {
             let name = CStr::from_ptr(name);
-            let instance = state::instance::find(handle)?;
+            let instance = state::process::instance::find(handle)?;
             let below = instance.next_physical.and_then(|next| next(instance.handle, name.as_ptr()));
             if name == c"vkCreateDevice" {
                 return instance_command(name);
@@ -316,14 +317,14 @@ pub unsafe extern "system" fn get_device_proc_addr(
             if name.to_bytes().starts_with(b"vkstash_") {
                 return c_function(name);
             }
-            match state::live_devices::entry(handle)? {
+            match state::devices::live_devices::entry(handle)? {
                 Entry::Inert { next } => match name.to_bytes() {
                     b"vkGetDeviceProcAddr" | b"vkDestroyDevice" => device_command(name),
                     _ => next(handle, name.as_ptr()),
                 },
                 Entry::Active(device) => {
                     if let Some(own) = identifier_command(name) {
-                        return match device.identifiers() {
+                        return match device.decided.identifiers {
                             IdentifierMode::Emulated => Some(own),
                             IdentifierMode::Native => (device.next)(handle, name.as_ptr()),
                             IdentifierMode::Off => None,

@@ -2,7 +2,7 @@
 
 use ash::vk;
 
-use crate::state::live_devices;
+use crate::state::devices::live_devices;
 use vkstash_host::guard::guard;
 use vkstash_model::identifier;
 use vkstash_model::record::Key;

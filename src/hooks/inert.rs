@@ -3,8 +3,8 @@
 
 use ash::vk;
 
-use crate::state::dispatch::{DeviceTable, device_resolver};
-use crate::state::live_devices::{self, Entry};
+use crate::state::devices::live_devices::{self, Entry};
+use crate::state::process::dispatch::{DeviceTable, device_resolver};
 
 /// The commands of the next layer. Looked up in each call: this is no usual device.
 ///

@@ -10,10 +10,10 @@ use crate::config::{self, Config, OfProcess};
 use crate::faults;
 use crate::loader::{self, InstanceLink};
 use crate::log;
-use crate::state::dispatch::{InstanceTable, instance_resolver};
-use crate::state::excluded;
-use crate::state::instance::{self, Instance};
-use crate::state::process;
+use crate::state::process::dispatch::{InstanceTable, instance_resolver};
+use crate::state::process::excluded;
+use crate::state::process::instance::{self, Instance};
+use crate::state::process::session;
 use vkstash_host::guard::{guard, keep_or_undo};
 use vkstash_recipe::application::Application;
 use vkstash_store::reports::runs;
@@ -174,7 +174,7 @@ pub unsafe extern "system" fn destroy_instance(
     // SAFETY: the program destroys a live instance, once; its dispatch key is read before it is gone.
     let removed = guard("vkDestroyInstance", || unsafe { instance::remove(handle) }, || None);
     let Some(instance) = removed else {
-        return guard("vkDestroyInstance", || process::release(handle), || ());
+        return guard("vkDestroyInstance", || session::release(handle), || ());
     };
     let left = guard("vkDestroyInstance", || work::leave_instance(&instance), || false);
     if !left || instance.is_kept() {
@@ -186,5 +186,5 @@ pub unsafe extern "system" fn destroy_instance(
         let destroy = || unsafe { destroy(handle, allocator) };
         guard("vkDestroyInstance", || gate::without_workers(destroy), || ());
     }
-    guard("vkDestroyInstance", || process::release(handle), || ());
+    guard("vkDestroyInstance", || session::release(handle), || ());
 }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use ash::vk;
 
 use crate::hooks::inert::pass;
-use crate::state::described::{Encoded, SamplerObject, SetLayoutObject};
-use crate::state::device::{Device, ObjectsOfDevice};
-use crate::state::live_devices;
+use crate::state::devices::device::Device;
+use crate::state::devices::live_devices;
+use crate::state::objects::described::{Encoded, SamplerObject, SetLayoutObject};
+use crate::state::objects::of_device::ObjectsOfDevice;
 use vkstash_host::guard::guard;
 use vkstash_recipe::capture::objects;
 
@@ -133,7 +134,7 @@ unsafe fn keep_sampler(
 
 fn forget_sampler(device: &Device, handle: vk::Sampler) -> bool {
     device.objects.samplers.remove(handle);
-    !device.lending.withdraw_sampler(handle)
+    !device.work.lending.withdraw_sampler(handle)
 }
 
 /// # Safety
@@ -168,13 +169,14 @@ unsafe fn keep_layout(
     let offered = layout.as_ref().ok().map(|layout| (layout.digest, layout.samplers.clone()));
     layouts.insert(handle, layout);
     // Offered once it is known: a worker makes pipelines with it at once.
-    let awaited = offered.and_then(|(digest, samplers)| device.lending.offer(&digest, handle, &samplers));
+    let awaited =
+        offered.and_then(|(digest, samplers)| device.work.lending.offer(&digest, handle, &samplers));
     if let Some(keys) = awaited.map(Arc::new) {
-        device.background.tell(|work| work.layout_came(&keys));
+        device.work.listeners.tell(|work| work.layout_came(&keys));
     }
 }
 
 fn forget_layout(device: &Device, handle: vk::PipelineLayout) -> bool {
     device.objects.layouts.remove(handle);
-    !device.lending.withdraw(handle)
+    !device.work.lending.withdraw(handle)
 }

@@ -9,7 +9,7 @@ use std::ffi::{c_char, c_void};
 use ash::vk;
 
 use crate::background::gate;
-use crate::state::instance;
+use crate::state::process::instance;
 use vkstash_host::forks::PerProcess;
 use vkstash_host::guard::guard;
 use vkstash_host::sync::Mutex;

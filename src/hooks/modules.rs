@@ -3,9 +3,9 @@
 use ash::vk;
 
 use crate::hooks::inert::pass;
-use crate::state::described::Module;
-use crate::state::device::Device;
-use crate::state::live_devices;
+use crate::state::devices::device::Device;
+use crate::state::devices::live_devices;
+use crate::state::objects::described::Module;
 use vkstash_host::guard::guard;
 use vkstash_model::counters::Count;
 use vkstash_model::identifier;
@@ -46,7 +46,7 @@ unsafe fn describe(device: &Device, info: &vk::ShaderModuleCreateInfo<'_>, modul
     if !device.describes() {
         return;
     }
-    device.background.note_creation();
+    device.work.listeners.note_creation();
     // SAFETY: `info` is a valid VkShaderModuleCreateInfo: pCode has codeSize bytes, and its chain is valid.
     let (code, scanned) = unsafe { (stage::code(info), chain::scan_plain(info.p_next)) };
     device.count(Count::Modules);

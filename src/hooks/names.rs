@@ -5,7 +5,7 @@ use ash::vk;
 
 use crate::background::gate;
 use crate::hooks::inert::pass;
-use crate::state::live_devices;
+use crate::state::devices::live_devices;
 use vkstash_host::guard::guard;
 
 /// The hook of a command that names or tags an object, of which `$device` is the type of a device.

@@ -4,10 +4,10 @@ use ash::vk;
 
 use crate::hooks::inert::pass;
 use crate::serve::settle;
-use crate::state::device::Device;
-use crate::state::dispatch::PfnCreateDataGraphPipelines;
-use crate::state::live_devices;
-use crate::state::program_cache::ProgramCache;
+use crate::state::caches::program_cache::ProgramCache;
+use crate::state::devices::device::Device;
+use crate::state::devices::live_devices;
+use crate::state::process::dispatch::PfnCreateDataGraphPipelines;
 use vkstash_host::guard::{guard, tls_destroyed};
 use vkstash_model::counters::BypassReason;
 use vkstash_model::structures::DATA_GRAPH;

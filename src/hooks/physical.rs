@@ -10,7 +10,7 @@ use ash::vk;
 use smallvec::SmallVec;
 
 use crate::loader::LAYER_NAME;
-use crate::state::instance::{self, Instance, PhysicalDevice};
+use crate::state::process::instance::{self, Instance, PhysicalDevice};
 use vkstash_host::guard::guard;
 use vkstash_model::identifier::ALGORITHM_UUID;
 use vkstash_recipe::chain;

@@ -12,10 +12,10 @@ use crate::live;
 use crate::serve::call::{self, Answer, Call};
 use crate::serve::create_info::{CreateInfo, Creation};
 use crate::serve::{ask, failed, own, settle};
-use crate::state::device::Device;
-use crate::state::live_devices;
-use crate::state::program_cache::ProgramCache;
-use crate::state::waits::Wait;
+use crate::state::caches::program_cache::ProgramCache;
+use crate::state::devices::device::Device;
+use crate::state::devices::live_devices;
+use crate::state::process::waits::Wait;
 use crate::trace::spans::{self, Span};
 use vkstash_host::guard::{guard, guard_within, tls_destroyed};
 use vkstash_host::signals::Uncancelled;
@@ -146,7 +146,7 @@ pub(super) unsafe fn create<I: CreateInfo>(
         // SAFETY: `pipelines` has `count` elements (the # Safety section), which `untouched` has the driver write.
         return unsafe { watch(device, &program_cache, count, pipelines, untouched) };
     }
-    device.background.note_creation();
+    device.work.listeners.note_creation();
     let later = (count > 1).then(|| program_cache.after_the_first());
     let mut overall = vk::Result::SUCCESS;
     for index in 0..count as usize {

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use ash::vk;
 
 use crate::hooks::inert::pass;
-use crate::state::device::Device;
-use crate::state::frames::Presented;
-use crate::state::live_devices;
+use crate::state::devices::device::Device;
+use crate::state::devices::live_devices;
+use crate::state::process::frames::Presented;
 use vkstash_host::guard::guard;
 
 /// vkGetDeviceQueue.
@@ -22,7 +22,7 @@ pub unsafe extern "system" fn get(handle: vk::Device, family: u32, index: u32, q
         // SAFETY: the program passes a family and an index of a queue of this live device, and a place for the handle.
         unsafe { next(handle, family, index, queue) };
     }
-    guard("vkGetDeviceQueue", || device.background.note_command(), || ());
+    guard("vkGetDeviceQueue", || device.work.listeners.note_command(), || ());
 }
 
 /// vkGetDeviceQueue2.
@@ -40,7 +40,7 @@ pub unsafe extern "system" fn get2(
         // handle.
         unsafe { next(handle, info, queue) };
     }
-    guard("vkGetDeviceQueue2", || device.background.note_command(), || ());
+    guard("vkGetDeviceQueue2", || device.work.listeners.note_command(), || ());
 }
 
 /// The next layer's vkQueuePresentKHR, as long as all devices that were given the hook have the same one: then a

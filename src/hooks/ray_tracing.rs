@@ -9,8 +9,8 @@ use crate::hooks::inert::pass;
 use crate::live::call::Call;
 use crate::serve::create_info::Creation;
 use crate::serve::{deferred, operation as operations};
-use crate::state::live_devices;
-use crate::state::program_cache::ProgramCache;
+use crate::state::caches::program_cache::ProgramCache;
+use crate::state::devices::live_devices;
 use vkstash_host::guard::{guard, guard_within, tls_destroyed};
 use vkstash_host::signals::Uncancelled;
 use vkstash_model::counters::Count;
@@ -65,7 +65,7 @@ pub unsafe extern "system" fn create_khr(
             if !device.describes() {
                 return operations::watch(&device, operation, &program_cache, count, pipelines, untouched);
             }
-            device.background.note_creation();
+            device.work.listeners.note_creation();
             let creations: Vec<_> =
                 (0..count as usize).map(|index| Creation::of(&*infos.add(index))).collect();
             deferred::create(&device, operation, &program_cache, &creations, infos, allocator, pipelines)

@@ -4,9 +4,9 @@ use ash::vk;
 
 use super::layouts::object_hooks;
 use crate::hooks::inert::pass;
-use crate::state::described::{Described, Encoded};
-use crate::state::device::Device;
-use crate::state::live_devices;
+use crate::state::devices::device::Device;
+use crate::state::devices::live_devices;
+use crate::state::objects::described::{Described, Encoded};
 use vkstash_host::guard::guard;
 use vkstash_model::key;
 use vkstash_model::recipe::RenderPass;

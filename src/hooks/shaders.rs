@@ -5,7 +5,7 @@ use ash::vk;
 use super::pipelines::begin;
 use crate::hooks::inert::pass;
 use crate::serve::shaders;
-use crate::state::live_devices;
+use crate::state::devices::live_devices;
 use vkstash_host::guard::{guard, guard_within, tls_destroyed};
 use vkstash_host::signals::Uncancelled;
 use vkstash_model::counters::Count;
@@ -33,7 +33,7 @@ pub unsafe extern "system" fn create(
     let serve = || {
         device.session();
         let takes = device.kept_shaders()?;
-        device.background.note_creation();
+        device.work.listeners.note_creation();
         // SAFETY: the arguments are those of the command: `count` valid create infos, and room for as many handles.
         Some(unsafe { shaders::create(&device, takes, next, count, infos, allocator, objects) })
     };
@@ -62,7 +62,7 @@ pub unsafe extern "system" fn destroy(
         pass!(handle, destroy_shader(shader, allocator));
     };
     // Forgotten first: the driver may give the handle to another thread at once. It may look at the code until then.
-    let _code = guard("vkDestroyShaderEXT", || device.shader_code.forget(shader), || None);
+    let _code = guard("vkDestroyShaderEXT", || device.objects.shader_code.forget(shader), || None);
     if let Some(next) = device.table.destroy_shader {
         // SAFETY: `shader` is NULL or a shader that nothing uses any more, and `allocator` NULL or valid: the program's
         // arguments of this command.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::tool::{self, Environment, Errand, NotStarted, When};
 use crate::faults;
-use crate::state::device::Device;
+use crate::state::devices::device::Device;
 use vkstash_host::forks::PerProcess;
 use vkstash_host::guard::contained;
 use vkstash_host::once::Once;
@@ -42,7 +42,7 @@ fn devices() -> MutexGuard<'static, Devices> {
 
 /// A device was created: once it is destroyed, or the process exits, what has not been recorded is left to the tool.
 pub fn follow(device: &Arc<Device>) {
-    let config = &device.instance().config;
+    let config = &device.instance.config;
     if config.finish == Some(false) || !tool::is_possible(config) {
         return;
     }
@@ -97,14 +97,14 @@ extern "C" fn at_exit() {
 
 /// Reads no disk.
 fn has_left_something(device: &Device) -> bool {
-    let Some(stored) = device.stored().filter(|_| device.driver_hits.are_left()) else { return false };
+    let Some(stored) = device.stored().filter(|_| device.work.driver_hits.are_left()) else { return false };
     let settings = stored.stash.background_mode_at_opening();
-    !device.instance().config.asks_settings || settings.is_none_or(BackgroundMode::allows_work)
+    !device.instance.config.asks_settings || settings.is_none_or(BackgroundMode::allows_work)
 }
 
 /// Starts the tool on a thread, because that reads the disk, and the program waits for no disk that stands still.
 fn start(device: &Device, environment: Environment) {
-    let on_battery = device.instance().config.finish.is_some();
+    let on_battery = device.instance.config.finish.is_some();
     let Some(errand) = Errand::of(device, on_battery, environment) else { return };
     let (done, is_done) = sync_channel(1);
     let body = move || {

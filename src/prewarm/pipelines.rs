@@ -10,7 +10,7 @@ use rustc_hash::FxBuildHasher;
 use super::program::Program;
 use crate::background::objects::{LiveLibrary, ObjectError};
 use crate::serve::create_info::{CreateInfo, Creation};
-use crate::state::stored::Stored;
+use crate::state::process::stored::Stored;
 use vkstash_model::counters::Count;
 use vkstash_model::recipe::{Pipeline, Recipe, Shaders};
 use vkstash_model::record::{Key, Kind};
@@ -279,7 +279,7 @@ impl Pipelines {
     unsafe fn call(&self, info: &Info<'_>, forbid: bool) -> Result<(vk::Pipeline, LibraryTraits), MakeError> {
         let Program { table, handle: device, .. } = &self.program;
         let device = *device;
-        let forbid = forbid && self.program.layer().cache_control();
+        let forbid = forbid && self.program.layer().decided.cache_control;
         // A new and empty cache for each pipeline, as translators pass it: then nothing is asked of the driver's own
         // caches, from which nothing could be recorded, and what is compiled into it is the artifact.
         let cache = if forbid { vk::PipelineCache::null() } else { self.new_cache()? };

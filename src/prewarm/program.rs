@@ -9,9 +9,10 @@ use ash::vk;
 
 use super::configuration::Wanted;
 use crate::background::objects::{DeviceTraits, OwnObjects};
-use crate::state::device::{Device, IdentifierMode};
-use crate::state::dispatch::{DeviceTable, InstanceTable, device_resolver, instance_resolver};
-use crate::state::live_devices::{self, Entry};
+use crate::state::devices::decided::IdentifierMode;
+use crate::state::devices::device::Device;
+use crate::state::devices::live_devices::{self, Entry};
+use crate::state::process::dispatch::{DeviceTable, InstanceTable, device_resolver, instance_resolver};
 use vkstash_recipe::application::Application;
 use vkstash_recipe::device_configuration::DeviceConfiguration;
 use vkstash_recipe::rebuild::Limits;
@@ -166,10 +167,10 @@ impl Program {
             };
             let look_up = instance.raw.fp_v1_0().get_device_proc_addr;
             let table = DeviceTable::load(device_resolver(look_up, handle));
-            let native = layer.identifiers() == IdentifierMode::Native;
+            let native = layer.decided.identifiers == IdentifierMode::Native;
             let traits = DeviceTraits {
                 algorithm: native.then_some(layer.physical.algorithm),
-                advanced_blend: layer.advanced_blend(),
+                advanced_blend: layer.decided.advanced_blend(),
                 limits: Limits::of(&properties.limits),
                 immutable_samplers: true,
             };

@@ -11,8 +11,8 @@ use super::spawn::Program;
 use super::trust::{self, Untrusted};
 use crate::background::{memory, pool, processors};
 use crate::config::Config;
-use crate::state::device::Device;
-use crate::state::process::name_of;
+use crate::state::devices::device::Device;
+use crate::state::process::session::name_of;
 use vkstash_store::format::device::DeviceHeader;
 
 /// Variables that the tool does not get: what is preloaded into the program, other layers, and the program's own
@@ -110,7 +110,7 @@ pub fn is_possible(config: &Config) -> bool {
 impl Errand {
     /// None: the device has no stash.
     pub fn of(device: &Device, on_battery: bool, environment: Environment) -> Option<Errand> {
-        let instance = device.instance();
+        let instance = &device.instance;
         let config = &instance.config;
         let (root, header) = (config.root.clone()?, device.header()?);
         let folder = name_of(config, &instance.application.name).folder;

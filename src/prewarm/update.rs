@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::tool::{self, Errand, NotStarted, When};
 use crate::background::processors;
-use crate::state::background_work::BackgroundWork;
-use crate::state::device::Device;
+use crate::state::ahead::background_work::BackgroundWork;
+use crate::state::devices::device::Device;
 use vkstash_host::forks::PerProcess;
 use vkstash_host::sync::{Mutex, MutexGuard};
 use vkstash_host::thread::{self, Stack};
@@ -42,7 +42,7 @@ fn looks() -> MutexGuard<'static, Looks> {
 /// Looks, on a thread of its own, whether the stash has pipelines of another version of this device's driver, and
 /// starts the tool if it has.
 pub fn consider(device: &Device) {
-    let config = &device.instance().config;
+    let config = &device.instance.config;
     let is_wanted = config.update.unwrap_or_else(|| processors::usable() >= ENOUGH_PROCESSORS);
     if !is_wanted || !tool::is_possible(config) {
         return;
@@ -55,7 +55,7 @@ pub fn consider(device: &Device) {
     }
     looks.known.push((errand.folder.clone(), errand.header.clone()));
     looks.waiting.push_back(errand);
-    device.background.add(Arc::new(Update));
+    device.work.listeners.add(Arc::new(Update));
 }
 
 struct Update;

@@ -24,7 +24,7 @@ use ash::vk;
 use super::pipelines::{Pipelines, RecipeOutcome};
 use super::program::{Loader, Program, ProgramError};
 use crate::config::Config;
-use crate::state::process::Session;
+use crate::state::process::session::Session;
 use vkstash_host::guard::guard;
 use vkstash_host::signals;
 use vkstash_host::text::hex;

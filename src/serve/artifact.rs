@@ -13,9 +13,9 @@ use super::feedback;
 use super::offer::Offer;
 use super::request::Request;
 use super::verdict::{Miss, Origin, PendingEntry, Record, Refused, Verdict};
-use crate::state::private_cache::PrivateCache;
-use crate::state::stored::{Source, Stored};
-use crate::state::width::Width;
+use crate::state::caches::private_cache::PrivateCache;
+use crate::state::devices::width::Width;
+use crate::state::process::stored::{KeptIn, Stored};
 use vkstash_model::failed::Refusals;
 use vkstash_model::payload;
 use vkstash_model::record::{Key, Kind};
@@ -59,7 +59,7 @@ pub unsafe fn serve<'a, I: CreateInfo>(
         return Ok(Verdict { answer, origin, place, record: Record::Artifact(data) });
     }
     // SAFETY: the driver has filled the program's structure.
-    let confirmed = device.cache_control() || unsafe { feedback::cache_hit(feedback) } == Some(true);
+    let confirmed = device.decided.cache_control || unsafe { feedback::cache_hit(feedback) } == Some(true);
     let blob = buffer.get(payload::PREFIX..).unwrap_or_default();
     let place = PendingEntry::in_cache(cache, blob.len(), Some(blob).filter(|_| feedback.is_some()));
     let origin = Origin::Stash { source, confirmed, cost, spent };
@@ -73,7 +73,7 @@ pub struct ArtifactAnswer<'a> {
     /// Time that the driver needed to compile the artifact.
     pub cost: Duration,
     /// Where the artifact was.
-    pub source: Source,
+    pub source: KeptIn,
     /// The cache with the artifact.
     pub cache: PrivateCache<'a>,
     /// When the artifact was at hand.
@@ -83,10 +83,10 @@ pub struct ArtifactAnswer<'a> {
 }
 
 /// Reads the artifact of a key in the device's own part.
-pub fn read_own(stored: &Stored, key: &Key, buffer: &mut Vec<u8>) -> Option<Source> {
+pub fn read_own(stored: &Stored, key: &Key, buffer: &mut Vec<u8>) -> Option<KeptIn> {
     stored.device.read_from(Kind::Artifact, key, buffer).map(|found| match found {
-        FoundIn::Own => Source::Own,
-        FoundIn::Base => Source::Base,
+        FoundIn::Own => KeptIn::Own,
+        FoundIn::Base => KeptIn::Base,
     })
 }
 
@@ -122,7 +122,7 @@ unsafe fn make_of_sibling<'a, I: CreateInfo>(
             continue;
         }
         // SAFETY: the request's create info stays valid for every sibling's artifact that is tried.
-        match unsafe { make_of(request, Source::Sibling, buffer, Some(&device.width)) } {
+        match unsafe { make_of(request, KeptIn::Sibling, buffer, Some(&device.width)) } {
             // The next sibling's may fit better. Quarantine is by key: none of them is offered.
             Err(Miss::Refused(_)) => refused += 1,
             outcome => {
@@ -143,7 +143,7 @@ const MOST_SIBLINGS: usize = 4;
 /// As [`serve`].
 pub unsafe fn make_of<'a, I: CreateInfo>(
     request: &Request<'a, I>,
-    source: Source,
+    source: KeptIn,
     buffer: &[u8],
     width: Option<&Width>,
 ) -> Result<ArtifactAnswer<'a>, Miss<'a>> {
@@ -173,14 +173,14 @@ pub unsafe fn make_of<'a, I: CreateInfo>(
         Admission::Quarantined => return Err(Miss::Quarantined),
     };
     let cache = device.caches.commands.private(blob).ok_or(Miss::NotOffered)?;
-    let before = if device.cache_control() { None } else { cache.size() };
+    let before = if device.decided.cache_control { None } else { cache.size() };
     // SAFETY: what the copy points to, and the cache, live until the call is over.
     let answer = unsafe { call.create_with(cache.handle(), &info) };
     drop(inside);
     drop(admission);
     let refused = before.is_some_and(|before| cache.has_grown(before)).then_some(refusals.and_one());
     match answer.result {
-        vk::Result::PIPELINE_COMPILE_REQUIRED if device.cache_control() => {
+        vk::Result::PIPELINE_COMPILE_REQUIRED if device.decided.cache_control => {
             Err(Miss::Refused(Refused { cache, refusals: refusals.and_one() }))
         }
         _ => Ok(ArtifactAnswer { answer, cost, source, cache, started, refused }),

@@ -42,7 +42,7 @@ pub unsafe fn serve<I: CreateInfo>(call: &Call<'_, I>) -> Answer {
     let mut arena = Arena::default();
     let allowed;
     let mut call = *call;
-    if call.device.emulates_cache_control() {
+    if call.device.physical.emulates_cache_control {
         // SAFETY: the call's create info is valid; the arena, in which the copy's chain lives, stays on this
         // stack frame.
         allowed = unsafe { emulated::without_cache_control(&call, &mut arena) };
@@ -209,7 +209,7 @@ unsafe fn last<'a, I: CreateInfo>(request: &Request<'a, I>, attempts: &mut Attem
                 // The driver cannot resolve the identifier, or has answered.
                 Verdict::refusal()
             } else {
-                let asked = may_compile && call.device.cache_control();
+                let asked = may_compile && call.device.decided.cache_control;
                 let compiled = if *as_it_is { None } else { compile::compile(request, artifact, asked) };
                 compiled.unwrap_or_else(|| own::untouched(request, *as_it_is && *has_failed))
             }

@@ -6,9 +6,10 @@ use ash::vk;
 
 use super::create_info::{CreateInfo, Creation};
 use crate::faults;
-use crate::state::device::{Device, IdentifierMode};
-use crate::state::pipeline_class::PipelineClass;
-use crate::state::program_cache::ProgramCache;
+use crate::state::caches::pipeline_class::PipelineClass;
+use crate::state::caches::program_cache::ProgramCache;
+use crate::state::devices::decided::IdentifierMode;
+use crate::state::devices::device::Device;
 use vkstash_recipe::capture::parsed::Parsed;
 
 /// What one create info is answered with.
@@ -70,12 +71,24 @@ impl<'a, I: CreateInfo> Call<'a, I> {
     /// A stage has no code but an emulated identifier, which the driver cannot resolve. Before the pipeline is captured
     /// this includes stages that have neither code nor identifier.
     pub fn names_code_of_the_layers(&self) -> bool {
-        self.parsed().naming.lacks_code && self.device.identifiers() == IdentifierMode::Emulated
+        self.parsed().naming.lacks_code && self.device.decided.identifiers == IdentifierMode::Emulated
     }
 
     /// Whether the driver's caches hold pipelines like this one as a whole.
     pub fn keeps_whole(&self) -> bool {
         self.device.policy.whole_pipelines && self.class() == PipelineClass::Complete
+    }
+
+    /// Whether background work may make this call again, and record what the driver gives it.
+    pub fn may_be_left_to_workers(&self) -> bool {
+        let (device, parsed) = (self.device, self.parsed());
+        device.work.driver_hits.are_recorded()
+            && device.wants_recipes()
+            && !(parsed.is_linked() || parsed.is_derivative())
+            && (device.policy.workers_make_ray_tracing
+                || parsed.bind_point != vk::PipelineBindPoint::RAY_TRACING_KHR)
+            && !self.names_code_of_the_layers()
+            && device.records_artifacts(self.class())
     }
 
     /// Calls the driver with the cache that the program passed.

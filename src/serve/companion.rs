@@ -12,14 +12,13 @@ use ash::vk;
 use super::call::Call;
 use super::complete_data;
 use super::create_info::CreateInfo;
-use super::driver_hits::may_be_left_to_workers;
 use super::offer::Offer;
 use super::request::Request;
 use super::verdict::{Found, Origin, Place, Record, Verdict};
 use crate::faults;
-use crate::state::device::Device;
-use crate::state::pending::{CompanionGap, PendingKeys};
-use crate::state::program_cache::ProgramCache;
+use crate::state::caches::pending::{CompanionGap, PendingKeys};
+use crate::state::caches::program_cache::ProgramCache;
+use crate::state::devices::device::Device;
 use vkstash_model::shader_set::ShaderSet;
 
 /// Filling the companion must cost less than the compile that it may spare; what is left over is put in by the next
@@ -92,7 +91,7 @@ unsafe fn put_question<'a, I: CreateInfo>(
     }
     companion.note_answer();
     let origin = Origin::Driver { took, from: Found::InCompanion };
-    let record = Record::Found { may_be_left: may_be_left_to_workers(call) };
+    let record = Record::Found { may_be_left: call.may_be_left_to_workers() };
     Some(Verdict { answer, origin, place: Place::Companion, record })
 }
 

@@ -10,10 +10,10 @@ use super::create_info::CreateInfo;
 use super::request::Request;
 use super::stopwatch::{Stopwatch, Took};
 use super::verdict::{Found, Miss, Origin, PendingEntry, Place, Record, Refused, Verdict};
-use crate::state::pipeline_class::PipelineClass;
-use crate::state::private_cache::PrivateCache;
-use crate::state::program_cache::{Contents, ProgramCache};
-use crate::state::sized_data::NoData;
+use crate::state::caches::pipeline_class::PipelineClass;
+use crate::state::caches::private_cache::PrivateCache;
+use crate::state::caches::program_cache::{Contents, ProgramCache};
+use crate::state::caches::sized_data::NoData;
 use vkstash_model::failed::Refusals;
 use vkstash_model::payload;
 

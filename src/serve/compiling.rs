@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::create_info::CreateInfo;
 use super::record::{self, RecipeWanted};
 use super::request::Request;
-use crate::state::compiling::Compiling;
+use crate::state::devices::compiling::Compiling;
 
 /// How long a call waits until the recipe is on the disk at which a process has ended.
 const RECORDED_IN: Duration = Duration::from_millis(100);

@@ -1,13 +1,13 @@
 //! The data of the program's caches, and merges of them, complete with what the stash has served, or compiled, beside
-//! them (state/cache_answer.rs).
+//! them (state/caches/cache_answer.rs).
 
 use ash::vk;
 
-use crate::state::cache_answer::{DriverSize, WholeInUse};
-use crate::state::cache_state::CacheState;
-use crate::state::device::Device;
-use crate::state::parked::UNKNOWN_BYTES;
-use crate::state::private_cache::PADDING;
+use crate::state::ahead::parked::UNKNOWN_BYTES;
+use crate::state::caches::cache_answer::{DriverSize, WholeInUse};
+use crate::state::caches::cache_state::CacheState;
+use crate::state::caches::private_cache::PADDING;
+use crate::state::devices::device::Device;
 use vkstash_host::guard::tls_destroyed;
 use vkstash_model::payload;
 use vkstash_model::record::Key;

@@ -4,7 +4,7 @@ use std::ffi::c_void;
 
 use ash::vk::{self, Handle};
 
-use crate::state::device::Device;
+use crate::state::devices::device::Device;
 use vkstash_recipe::capture::flags::{DERIVATIVE, FAIL_ON};
 use vkstash_recipe::capture::parsed::Parsed;
 use vkstash_recipe::capture::{Captured, Objects, Scratch, compute, graphics, ray_tracing};

@@ -21,11 +21,11 @@ use super::request::{DescribedPipeline, Request};
 use super::settle;
 use super::verdict::{Attempts, Miss, Origin, Verdict};
 use crate::live;
-use crate::state::deferred::{DeferredCall, Element};
-use crate::state::device::Device;
-use crate::state::pipeline_class::PipelineClass;
-use crate::state::private_cache::PrivateCache;
-use crate::state::program_cache::ProgramCache;
+use crate::state::caches::pipeline_class::PipelineClass;
+use crate::state::caches::private_cache::PrivateCache;
+use crate::state::caches::program_cache::ProgramCache;
+use crate::state::devices::deferred::{DeferredCall, Element};
+use crate::state::devices::device::Device;
 use crate::steps::Steps;
 use vkstash_model::failed::Refusals;
 use vkstash_model::live::Activity;
@@ -139,7 +139,7 @@ unsafe fn ask<'a>(
         let call = without_identifiers.as_ref().map_or(of_alone, |creation| of_alone.with(creation));
         // Where its base is to be compiled the driver gets both, as the program wrote them. Without cache control a
         // blob that the driver does not take would be compiled here and now.
-        let deferral = match base_is_missing || !device.cache_control() {
+        let deferral = match base_is_missing || !device.decided.cache_control {
             true => Deferral::ParkedAlone,
             false => Deferral::Whole,
         };
@@ -179,7 +179,7 @@ impl Attempt<'_> {
         // What the program itself forbids to compile is asked for by the call that goes down. Where a base is missing
         // nothing was asked, and only a cache of the program's is worth more than an artifact.
         let passes_null = matches!(program_cache, ProgramCache::Null);
-        let was_asked = if *base_is_missing { passes_null } else { device.cache_control() };
+        let was_asked = if *base_is_missing { passes_null } else { device.decided.cache_control };
         let is_asked = match verdict {
             // What the stash had the driver need not have.
             Some(verdict) => matches!(verdict.origin, Origin::Stash { .. } | Origin::Parked { .. }),

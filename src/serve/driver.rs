@@ -10,11 +10,10 @@ use std::time::Instant;
 use ash::vk;
 
 use super::create_info::CreateInfo;
-use super::driver_hits::may_be_left_to_workers;
 use super::facts::driver_object_may_have;
 use super::request::Request;
 use super::verdict::{Found, Origin, Place, Record, Verdict};
-use crate::state::program_cache::ProgramCache;
+use crate::state::caches::program_cache::ProgramCache;
 use vkstash_model::steps::StepAnswer;
 use vkstash_recipe::chain::Arena;
 
@@ -60,7 +59,7 @@ pub unsafe fn ask<'a, I: CreateInfo>(request: &Request<'a, I>) -> Result<Verdict
     if !has_it {
         return Err(StepAnswer::Nothing);
     }
-    let record = Record::Found { may_be_left: may_be_left_to_workers(call) };
+    let record = Record::Found { may_be_left: call.may_be_left_to_workers() };
     let in_memory = matches!(program_cache, ProgramCache::Unknown(_)) || driver_object_may_have(request);
     let origin = Origin::Driver { took, from: if in_memory { Found::InMemory } else { Found::OnDisk } };
     Ok(Verdict { answer, origin, place: Place::Own, record })

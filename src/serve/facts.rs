@@ -7,9 +7,9 @@ use ash::vk;
 
 use super::create_info::CreateInfo;
 use super::order::{Facts, FirstFacts};
+use super::record;
 use super::request::Request;
-use super::{driver_hits, record};
-use crate::state::program_cache::{Contents, ProgramCache};
+use crate::state::caches::program_cache::{Contents, ProgramCache};
 use vkstash_model::record::Key;
 
 /// What a call with a deferred operation may hand out.
@@ -37,7 +37,7 @@ pub fn first<I: CreateInfo>(request: &Request<'_, I>, deferral: Deferral) -> Fir
         has_failed: record::has_failed(call.device, &pipeline.key),
         // Looked at in any case: what is parked ends the pair of calls, too.
         was_just_refused: !parsed.fails_on_compile_required() && was_just_refused(request),
-        lacks_cache_control: !call.device.cache_control(),
+        lacks_cache_control: !call.device.decided.cache_control,
         answer_is_the_drivers: asks_for_hits
             && may_ask_driver(request)
             && driver_object_may_have(request)
@@ -71,7 +71,7 @@ pub fn of<I: CreateInfo>(request: &Request<'_, I>) -> Facts {
 /// Whether the driver can answer the program's call from what its caches have.
 fn may_ask_driver<I: CreateInfo>(request: &Request<'_, I>) -> bool {
     let (call, device) = (&request.call, request.call.device);
-    device.cache_control()
+    device.decided.cache_control
         && device.keeps_artifacts()
         && device.caches_hold(call.class())
         && !call.names_code_of_the_layers()
@@ -109,8 +109,7 @@ fn recording_finds_disk<I: CreateInfo>(request: &Request<'_, I>) -> bool {
         // Where the driver's disk is dear beside a cache, the call that records reads all shaders there, and the
         // program's own only those that its cache has not met; then workers record it later.
         ProgramCache::Known { .. } => {
-            policy.free_recording
-                || policy.dear_disk_beside_cache && !driver_hits::is_recorded_by_workers(request)
+            policy.free_recording || policy.dear_disk_beside_cache && !request.is_recorded_by_workers()
         }
         ProgramCache::Unknown(_) => true,
     }

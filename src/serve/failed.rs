@@ -45,7 +45,7 @@ unsafe fn untouched<I: CreateInfo>(call: &Call<'_, I>) -> Answer {
             return settle_undescribed(call, Verdict::refusal());
         }
         // A driver without the feature must not see its flags.
-        let stripped = if device.emulates_cache_control() {
+        let stripped = if device.physical.emulates_cache_control {
             emulated::without_cache_control(call, &mut arena)
         } else {
             Some(*call.creation)

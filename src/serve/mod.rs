@@ -19,7 +19,6 @@
 //! And beside them:
 //!
 //! - [`deferred`] ray tracing pipelines that the driver makes in a deferred operation; [`operation`] those operations
-//! - [`driver_hits`] what the driver had: left to background work, which records it
 //! - [`failed`] what the program gets where the layer itself has failed
 //! - [`shaders`] shader objects, of their binaries in the stash
 //! - [`complete_data`] the data of the program's caches, with their pending entries
@@ -39,7 +38,6 @@ pub mod complete_data;
 pub mod create_info;
 pub mod deferred;
 mod driver;
-pub mod driver_hits;
 mod emulated;
 mod facts;
 pub mod failed;

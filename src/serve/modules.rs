@@ -7,8 +7,9 @@ use smallvec::SmallVec;
 
 use super::call::Call;
 use super::create_info::{CreateInfo, Creation};
-use crate::state::device::{Device, IdentifierMode};
-use crate::state::stored::Stored;
+use crate::state::devices::decided::IdentifierMode;
+use crate::state::devices::device::Device;
+use crate::state::process::stored::Stored;
 use vkstash_model::identifier::NativeIdentifier;
 use vkstash_model::key;
 use vkstash_model::payload;
@@ -57,7 +58,7 @@ pub unsafe fn without_emulated_identifiers<'a, I: CreateInfo>(
     arena: &mut Arena,
     kept: &'a mut Stripped,
 ) -> Option<Creation<'a, I>> {
-    let emulated = call.device.identifiers() == IdentifierMode::Emulated;
+    let emulated = call.device.decided.identifiers == IdentifierMode::Emulated;
     if !emulated || !call.parsed().naming.identifier_structure {
         return None;
     }

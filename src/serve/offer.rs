@@ -3,7 +3,7 @@
 use super::create_info::CreateInfo;
 use super::modules::StoredModules;
 use super::request::Request;
-use crate::state::device::Device;
+use crate::state::devices::device::Device;
 use vkstash_recipe::chain::Arena;
 
 /// What a create info needs that is offered to the driver with a cache of the layer's, for as long as the call.
@@ -38,7 +38,7 @@ impl<'a> Offer<'a> {
             // keeps `self.modules` in place while it uses the copy.
             creation = unsafe { self.modules.put_in(&creation, recipe, stored) }?;
         }
-        let may_be_asked = !self.device.cache_control() || {
+        let may_be_asked = !self.device.decided.cache_control || {
             // SAFETY: the create info, or its copy with modules, is valid; the caller keeps the arena where it is.
             unsafe { creation.forbid_compiling(&mut self.arena) }
         };

@@ -10,10 +10,11 @@ use super::create_info::CreateInfo as _;
 use super::feedback;
 use super::settle;
 use super::verdict::{MadeWith, Origin, PendingEntry, Place, Record, Subject, Verdict};
-use crate::state::deferred::{DeferredCall, Element, Taken, Ticket};
-use crate::state::device::{Device, IdentifierMode};
-use crate::state::pipeline_class::PipelineClass;
-use crate::state::program_cache::ProgramCache;
+use crate::state::caches::pipeline_class::PipelineClass;
+use crate::state::caches::program_cache::ProgramCache;
+use crate::state::devices::decided::IdentifierMode;
+use crate::state::devices::deferred::{DeferredCall, Element, Taken, Ticket};
+use crate::state::devices::device::Device;
 use vkstash_host::guard::guard;
 use vkstash_host::memory;
 use vkstash_model::counters::Count;
@@ -35,8 +36,8 @@ pub unsafe fn is_made_at_once(
     count: u32,
     infos: *const vk::RayTracingPipelineCreateInfoKHR<'_>,
 ) -> bool {
-    let is_emulated = device.identifiers() == IdentifierMode::Emulated;
-    if !is_emulated && !device.emulates_cache_control() {
+    let is_emulated = device.decided.identifiers == IdentifierMode::Emulated;
+    if !is_emulated && !device.physical.emulates_cache_control {
         return false;
     }
     (0..count as usize).any(|index| {
@@ -44,7 +45,7 @@ pub unsafe fn is_made_at_once(
         let parsed = unsafe { (*infos.add(index)).parse() };
         let Naming { lacks_code, identifier_structure } = parsed.naming;
         is_emulated && (lacks_code || identifier_structure)
-            || device.emulates_cache_control()
+            || device.physical.emulates_cache_control
                 && (parsed.fails_on_compile_required() || parsed.returns_early())
     })
 }

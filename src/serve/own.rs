@@ -12,8 +12,9 @@ use super::modules::{self, Stripped};
 use super::request::Request;
 use super::settle;
 use super::verdict::{AsItIs, Origin, Place, Record, Verdict};
-use crate::state::device::{Device, IdentifierMode};
-use crate::state::program_cache::ProgramCache;
+use crate::state::caches::program_cache::ProgramCache;
+use crate::state::devices::decided::IdentifierMode;
+use crate::state::devices::device::Device;
 use vkstash_recipe::capture::parsed::Parsed;
 use vkstash_recipe::chain::{Arena, Refusal};
 
@@ -69,7 +70,8 @@ pub unsafe fn undescribed<'a, I: CreateInfo>(call: &Call<'_, I>, refusal: Refusa
     // SAFETY: the call's create info is valid; `arena` and `stripped`, where its copy's chain and stages live, stay on
     // this stack frame.
     let answer = unsafe {
-        if call.device.identifiers() == IdentifierMode::Emulated && call.parsed().naming.identifier_structure
+        if call.device.decided.identifiers == IdentifierMode::Emulated
+            && call.parsed().naming.identifier_structure
         {
             // A chain with an unknown structure cannot be copied.
             let without = modules::without_identifiers(&creation, &mut arena, &mut stripped);
@@ -115,13 +117,13 @@ pub unsafe fn refuse_impossible<I: CreateInfo>(
     infos: *const I,
     pipelines: *mut vk::Pipeline,
 ) -> Option<vk::Result> {
-    let is_emulated = device.identifiers() == IdentifierMode::Emulated;
-    if !is_emulated && !device.emulates_cache_control() {
+    let is_emulated = device.decided.identifiers == IdentifierMode::Emulated;
+    if !is_emulated && !device.physical.emulates_cache_control {
         return None;
     }
     let is_impossible = |parsed: &Parsed<'_>| {
         is_emulated && parsed.naming.lacks_code
-            || device.emulates_cache_control() && parsed.fails_on_compile_required()
+            || device.physical.emulates_cache_control && parsed.fails_on_compile_required()
     };
     // SAFETY: `infos` has `count` valid create infos (VUID-vkCreateGraphicsPipelines-pCreateInfos-parameter).
     let parsed = || (0..count as usize).map(|index| unsafe { (*infos.add(index)).parse() });

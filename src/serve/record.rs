@@ -6,14 +6,13 @@ use std::time::Duration;
 use ash::vk;
 
 use super::create_info::CreateInfo;
-use super::driver_hits;
 use super::request::Request;
 use super::verdict::{Origin, Place, Record, Subject};
-use crate::state::described::EncodedObject;
-use crate::state::device::Device;
-use crate::state::parked::MadeOf;
-use crate::state::policy::CacheHabit;
-use crate::state::stored::{Source, Stored};
+use crate::state::ahead::parked::MadeOf;
+use crate::state::devices::device::Device;
+use crate::state::objects::described::EncodedObject;
+use crate::state::process::policy::CacheHabit;
+use crate::state::process::stored::{KeptIn, Stored};
 use vkstash_model::failed::{Event, Failed};
 use vkstash_model::payload::{self, FoundWith, module_record};
 use vkstash_model::record::{Key, Kind};
@@ -51,7 +50,7 @@ pub enum RecipeWanted {
 
 /// Whether the driver has answered this call with an error before, and not made it since.
 pub fn has_failed(device: &Device, key: &Key) -> bool {
-    device.knows_failures() && device.stored().is_some_and(|stored| stored.failed(key) == Failed::Error)
+    device.stored().is_some_and(|stored| device.failures.exist(stored) && stored.failed(key) == Failed::Error)
 }
 
 /// Whether an error is none of what the driver was asked for: a lack of memory, and a lost device.
@@ -190,9 +189,9 @@ fn note_use(subject: &Subject<'_>, stored: &Stored, origin: Origin, record: &Rec
         others_refused = refused;
     }
     let is_first = match source {
-        Some(Source::Own | Source::Base) => stored.note_taken(key),
+        Some(KeptIn::Own | KeptIn::Base) => stored.note_taken(key),
         // What is recorded under this key later was taken by no driver yet.
-        Some(Source::Sibling) | None => stored.note_use(key),
+        Some(KeptIn::Sibling) | None => stored.note_use(key),
     };
     Learned { is_first, others_refused, ..Learned::default() }
 }
@@ -208,7 +207,7 @@ fn note_failure(device: &Device, stored: &Stored, key: &Key, before: bool, resul
         return;
     }
     if stored.note_failed(key, if now { Event::Error } else { Event::Success }) {
-        device.count_failure(now);
+        device.failures.count(now);
     }
 }
 
@@ -224,12 +223,12 @@ fn is_lost(stored: &Stored, name: &Key) -> bool {
 fn note_found(subject: &Subject<'_>, stored: &Stored, origin: Origin, may_be_left: bool) -> bool {
     let &Subject { device, key, program_cache, .. } = subject;
     let Origin::Driver { took, .. } = origin else { return false };
-    if let Some(with) = found_with(device, program_cache.habit()).filter(|_| device.cache_control()) {
+    if let Some(with) = found_with(device, program_cache.habit()).filter(|_| device.decided.cache_control) {
         if found_before(stored, key) != Some(with) {
             put_found(device, stored, key, took, with);
         }
     }
-    may_be_left && driver_hits::leave_to_workers(device, key, took)
+    may_be_left && device.leave_to_workers(key, took)
 }
 
 /// The stash had this pipeline. What an earlier run has left to the cache that it had loaded is no longer left to it if
@@ -253,7 +252,7 @@ fn note_served(device: &Device, stored: &Stored, key: &Key, habit: Option<CacheH
 
 /// None: the habit is not known, or is that of a worker of the tool, which has no cache of the program's.
 fn found_with(device: &Device, habit: Option<CacheHabit>) -> Option<FoundWith> {
-    if device.instance().config.application.is_some() {
+    if device.instance.config.application.is_some() {
         return None;
     }
     Some(match habit? {

@@ -72,3 +72,15 @@ impl<I> Clone for Request<'_, I> {
 }
 
 impl<I> Copy for Request<'_, I> {}
+
+impl<I: CreateInfo> Request<'_, I> {
+    /// Whether background work will record what the driver has of this request.
+    pub fn is_recorded_by_workers(&self) -> bool {
+        self.call.may_be_left_to_workers()
+            && self
+                .call
+                .device
+                .stored()
+                .is_some_and(|stored| stored.failed(&self.pipeline.key).may_be_recorded())
+    }
+}

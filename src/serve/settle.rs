@@ -15,11 +15,11 @@ use super::verdict::{
     AsItIs, Attempts, Found, MadeWith, Miss, Origin, PendingEntry, Place, Record, Subject, Verdict,
 };
 use super::{facts, feedback};
-use crate::state::device::Device;
-use crate::state::parked::MadeOf;
-use crate::state::program_cache::ProgramCache;
-use crate::state::stored::Source;
-use crate::state::switches::{self, CacheKinds};
+use crate::state::ahead::parked::MadeOf;
+use crate::state::caches::program_cache::ProgramCache;
+use crate::state::devices::device::Device;
+use crate::state::process::stored::KeptIn;
+use crate::state::process::switches::{self, CacheKinds};
 use crate::steps::Steps;
 use crate::trace::spans;
 use vkstash_model::counters::Count;
@@ -319,11 +319,11 @@ fn counts(
 }
 
 /// Of those that the stash had: the part that had the artifact, if it was another one than the device's own.
-fn part(source: Source) -> Option<Count> {
+fn part(source: KeptIn) -> Option<Count> {
     match source {
-        Source::Own => None,
-        Source::Base => Some(Count::FromBase),
-        Source::Sibling => Some(Count::FromSibling),
+        KeptIn::Own => None,
+        KeptIn::Base => Some(Count::FromBase),
+        KeptIn::Sibling => Some(Count::FromSibling),
     }
 }
 
@@ -389,7 +389,7 @@ mod tests {
     const LONG: Duration = Duration::from_millis(2);
     const SHORT: Duration = Duration::from_micros(60);
 
-    fn stash(source: Source, confirmed: bool) -> Origin {
+    fn stash(source: KeptIn, confirmed: bool) -> Origin {
         Origin::Stash { source, confirmed, cost: LONG, spent: SHORT }
     }
 
@@ -432,8 +432,8 @@ mod tests {
                 &[(DriverHad, 1), (LeftToWorkers, 1), (DriverHadOnDisk, 1)],
             ),
             (driver(Found::InCompanion), not_kept, &[(DriverHad, 1), (CompanionHad, 1)]),
-            (parked(artifact(Source::Own)), first, &[(Parked, 1), (ParkedNanos, spent), (SavedNanos, saved)]),
-            (parked(artifact(Source::Base)), not_kept, &[(Parked, 1), (ParkedNanos, spent), (FromBase, 1)]),
+            (parked(artifact(KeptIn::Own)), first, &[(Parked, 1), (ParkedNanos, spent), (SavedNanos, saved)]),
+            (parked(artifact(KeptIn::Base)), not_kept, &[(Parked, 1), (ParkedNanos, spent), (FromBase, 1)]),
             (
                 parked(MadeOf::Found { kept: None }),
                 not_kept,
@@ -444,9 +444,9 @@ mod tests {
                 first,
                 &[(Parked, 1), (ParkedNanos, spent), (SavedNanos, saved), (AheadNanos, saved)],
             ),
-            (stash(Source::Own, true), first, &[(Served, 1), (ServedNanos, spent), (SavedNanos, saved)]),
-            (stash(Source::Sibling, true), not_kept, &[(Served, 1), (ServedNanos, spent), (FromSibling, 1)]),
-            (stash(Source::Own, false), first, &[(Offered, 1)]),
+            (stash(KeptIn::Own, true), first, &[(Served, 1), (ServedNanos, spent), (SavedNanos, saved)]),
+            (stash(KeptIn::Sibling, true), not_kept, &[(Served, 1), (ServedNanos, spent), (FromSibling, 1)]),
+            (stash(KeptIn::Own, false), first, &[(Offered, 1)]),
             (Origin::RefusedArtifact, not_kept, &[(Offered, 1)]),
             (compile, kept, &[(CompileNanos, nanos(LONG)), (Compiled, 1)]),
             (

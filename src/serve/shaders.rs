@@ -11,12 +11,12 @@ use ash::vk::{self, Handle};
 use super::record::passes;
 use super::settle::{self, Counts};
 use crate::live::call::Call;
-use crate::state::compiling::Compiling;
-use crate::state::described::Encoded;
-use crate::state::device::Device;
-use crate::state::shader_code::Binaries;
-use crate::state::sized_data;
-use crate::state::stored::Stored;
+use crate::state::caches::sized_data;
+use crate::state::devices::compiling::Compiling;
+use crate::state::devices::device::Device;
+use crate::state::objects::described::Encoded;
+use crate::state::objects::shader_code::Binaries;
+use crate::state::process::stored::Stored;
 use vkstash_host::sort;
 use vkstash_model::counters::{BypassReason, Count};
 use vkstash_model::failed::Refusals;
@@ -103,7 +103,7 @@ unsafe fn destroy(
 ) {
     let Some(destroy) = device.table.destroy_shader else { return };
     for shader in shaders.filter(|shader| !shader.is_null()) {
-        let _code = device.shader_code.forget(shader);
+        let _code = device.objects.shader_code.forget(shader);
         // SAFETY: a live shader that nobody else uses, with the allocator of its creation.
         unsafe { destroy(device.handle, shader, allocator) };
     }
@@ -320,7 +320,7 @@ unsafe fn offer_record(
     if refusals.are_too_many() {
         return Err(None);
     }
-    let copied = Binaries::copy(&found.binaries).filter(|copied| device.shader_code.has_room(copied));
+    let copied = Binaries::copy(&found.binaries).filter(|copied| device.objects.shader_code.has_room(copied));
     let Some(binaries) = copied else { return Err(None) };
     let admission = stored.device.admit(key);
     match admission {
@@ -353,7 +353,7 @@ unsafe fn offer_record(
     drop(admission);
     if result == vk::Result::SUCCESS && made.iter().all(|shader| !shader.is_null()) {
         counts.push((Count::ShadersServed, made.len() as u64));
-        device.shader_code.keep(&made, binaries);
+        device.objects.shader_code.keep(&made, binaries);
         return Ok(made);
     }
     // SAFETY: what was made in part, which nobody has seen.

@@ -3,7 +3,7 @@
 use std::mem::MaybeUninit;
 use std::time::{Duration, Instant};
 
-use crate::state::device::Device;
+use crate::state::devices::device::Device;
 
 /// Measures one compile.
 pub struct Stopwatch {
@@ -25,7 +25,7 @@ impl Stopwatch {
     pub fn begin(device: &Device) -> Stopwatch {
         // A worker of `vkstash prewarm --background` runs when nobody else wants to, and its compile may take many
         // times what it would take in the program. It does nothing else, so its processor time is the compile's.
-        let is_worker = device.instance().config.application.is_some();
+        let is_worker = device.instance.config.application.is_some();
         Stopwatch { since: Instant::now(), processors: is_worker.then(processor_time).flatten() }
     }
 

@@ -8,14 +8,14 @@ use ash::vk;
 use super::call::Answer;
 use super::create_info::CreateInfo;
 use super::request::Request;
-use crate::state::blob_digests::BlobDigest;
-use crate::state::device::Device;
-use crate::state::parked::MadeOf;
-use crate::state::pipeline_class::PipelineClass;
-use crate::state::private_cache::PrivateCache;
-use crate::state::program_cache::ProgramCache;
-use crate::state::sized_data::NoData;
-use crate::state::stored::Source;
+use crate::state::ahead::parked::MadeOf;
+use crate::state::caches::blob_digests::BlobDigest;
+use crate::state::caches::pipeline_class::PipelineClass;
+use crate::state::caches::private_cache::PrivateCache;
+use crate::state::caches::program_cache::ProgramCache;
+use crate::state::caches::sized_data::NoData;
+use crate::state::devices::device::Device;
+use crate::state::process::stored::KeptIn;
 use crate::steps::Steps;
 use vkstash_model::counters::Count;
 use vkstash_model::failed::Refusals;
@@ -88,7 +88,7 @@ pub enum Origin {
     /// The stash: the pipeline was made with its artifact.
     Stash {
         /// The part of the stash that had the artifact.
-        source: Source,
+        source: KeptIn,
         /// Whether it is certain that the driver has used the artifact.
         confirmed: bool,
         /// Time that the driver needed to compile the artifact.

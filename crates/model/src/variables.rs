@@ -31,7 +31,7 @@ pub const OPEN_MS: &str = "VKSTASH_OPEN_MS";
 /// How many milliseconds a program waits at its end, at most, for what is not written yet.
 pub const END_MS: &str = "VKSTASH_END_MS";
 /// Whether the stash or the driver is asked first for a pipeline that is not parked: `stash`, `driver`, or `auto` (the
-/// default): what the table of drivers says (src/state/policy.rs). For measurements.
+/// default): what the table of drivers says (src/state/process/policy.rs). For measurements.
 pub const ASK_FIRST: &str = "VKSTASH_ASK_FIRST";
 /// How many threads at a time enter the driver with served calls, 0 for any number: for measurements of a driver.
 pub const SERVED_WIDTH: &str = "VKSTASH_SERVED_WIDTH";

@@ -12,9 +12,14 @@ const CALLED_IN: [(&str, &[&str]); 2] = [
     // The hook passes the program's own buffer on where the layer has failed; a device asks whether there is a command.
     (
         "get_pipeline_cache_data",
-        &["hooks/caches.rs", "state/device.rs", "state/dispatch.rs", "state/private_cache.rs"],
+        &[
+            "hooks/caches.rs",
+            "state/devices/kept.rs",
+            "state/process/dispatch.rs",
+            "state/caches/private_cache.rs",
+        ],
     ),
-    ("get_shader_binary_data", &["serve/shaders.rs", "state/device.rs", "state/dispatch.rs"]),
+    ("get_shader_binary_data", &["serve/shaders.rs", "state/devices/kept.rs", "state/process/dispatch.rs"]),
 ];
 
 #[test]
@@ -29,7 +34,7 @@ fn data_of_drivers_is_read_in_one_place() {
             .collect();
         assert_eq!(naming, allowed.iter().map(Path::new).collect(), "{command}");
     }
-    for reader in ["serve/shaders.rs", "state/private_cache.rs"] {
+    for reader in ["serve/shaders.rs", "state/caches/private_cache.rs"] {
         assert!(text(&Path::new("src").join(reader)).contains("sized_data::read("), "{reader}");
     }
 }

@@ -17,12 +17,13 @@ use crate::background::{driver_hits, gate, park, work};
 use crate::faults;
 use crate::loader::{self, Advanced, DeviceLink};
 use crate::prewarm::{finish, update};
-use crate::state::device::{Decided, Device, IdentifierMode};
-use crate::state::dispatch::{DeviceTable, device_resolver, instance_resolver};
-use crate::state::instance::{self, Instance, PhysicalDevice};
-use crate::state::live_devices::{self, Entry};
-use crate::state::process;
-use crate::state::switches::{self, CacheKinds};
+use crate::state::devices::decided::{Decided, IdentifierMode};
+use crate::state::devices::device::Device;
+use crate::state::devices::live_devices::{self, Entry};
+use crate::state::process::dispatch::{DeviceTable, device_resolver, instance_resolver};
+use crate::state::process::instance::{self, Instance, PhysicalDevice};
+use crate::state::process::session;
+use crate::state::process::switches::{self, CacheKinds};
 use changes::{Changed, Enabled, Wanted};
 use vkstash_host::guard::{contained, guard, keep_or_undo};
 use vkstash_recipe::chain::Arena;
@@ -143,7 +144,7 @@ fn is_driver_cache_disabled(instance: &Instance) -> bool {
         return true;
     }
     let Some(root) = &instance.config.root else { return false };
-    let name = process::name_of(&instance.config, &instance.application.name);
+    let name = session::name_of(&instance.config, &instance.application.name);
     let began = Instant::now();
     settings::disabled_caches_unless(root, &name.folder, &|| began.elapsed() > faults::time_limit(LOOK))
         .has(kind)
@@ -279,17 +280,17 @@ pub unsafe extern "system" fn destroy_device(
             let leave = || unsafe { work::leave(&device) };
             if !guard(command, leave, || false) {
                 // A worker uses both, or it is not known that none does.
-                device.instance().keep();
+                device.instance.keep();
                 std::mem::forget(device);
                 return;
             }
-            let is_idle = device.background.has_no_creation();
-            device.instance().last_device_was_idle.store(is_idle, Ordering::Relaxed);
+            let is_idle = device.work.listeners.has_no_creation();
+            device.instance.last_device_was_idle.store(is_idle, Ordering::Relaxed);
             guard(command, || finish::leave(&device), || ());
-            guard(command, || device.drop_caches(), || ());
+            guard(command, || device.caches.close(), || ());
             let session = device.opened_session().cloned();
             guard(command, || drop(device), || ());
-            guard(command, || session.into_iter().for_each(process::rest), || ());
+            guard(command, || session.into_iter().for_each(session::rest), || ());
             next
         }
         // SAFETY: the look-up is that of the next layer for this live device.

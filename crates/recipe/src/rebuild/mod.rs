@@ -40,9 +40,9 @@ use ash::vk;
 use super::capture::{LibraryTraits, SubpassUse};
 use vkstash_model::record::Key;
 
-/// The code of a stage.
+/// Code of a stage.
 #[derive(Clone, Copy, Debug)]
-pub enum Source<'a> {
+pub enum StageCode<'a> {
     /// A live module.
     Module(vk::ShaderModule),
     /// SPIR-V that is put into the stage's chain, which needs maintenance5 or graphics pipeline libraries
@@ -53,7 +53,7 @@ pub enum Source<'a> {
 /// The caller's device: the objects that a recipe names by digest, and what of the device decides how state is read.
 pub trait Device {
     /// The code with this identity.
-    fn module(&self, identity: &Key) -> Option<Source<'_>>;
+    fn module(&self, identity: &Key) -> Option<StageCode<'_>>;
     /// Whether this algorithm made the identifiers of the device's own driver. A pipeline with such an identifier
     /// gets VK_PIPELINE_CREATE_FAIL_ON_PIPELINE_COMPILE_REQUIRED_BIT, as the specification requires.
     fn has_identifiers_of(&self, algorithm: &[u8; 16]) -> bool;

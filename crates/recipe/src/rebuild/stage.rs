@@ -8,7 +8,7 @@ use ash::vk;
 use super::arena::{Arena, Chain};
 use super::extensions::chain_plain;
 use super::mappings::mappings;
-use super::{Device, RebuildError, Source, ensure, found};
+use super::{Device, RebuildError, StageCode, ensure, found};
 use crate::capture::flags::{DERIVATIVE, DESCRIPTOR_HEAP, FAIL_ON, LOOKED_INTO, hashed};
 use crate::capture::graphics::Dynamic;
 use vkstash_model::recipe::{Bytes, Code, Stage};
@@ -104,8 +104,8 @@ pub fn stage<'a>(
     let mut module = vk::ShaderModule::null();
     match &stage.code {
         Code::Module(identity) => match found(device.module(identity), "module", identity)? {
-            Source::Module(live) => module = live,
-            Source::Inline(flags, code) => {
+            StageCode::Module(live) => module = live,
+            StageCode::Inline(flags, code) => {
                 let info = vk::ShaderModuleCreateInfo {
                     flags,
                     code_size: size_of_val(code),

@@ -14,7 +14,7 @@ use crate::capture::tests::helpers::{Known, encoded, handle};
 use crate::capture::tests::random::ray_tracing_pipelines;
 use crate::capture::tests::ray_tracing::Rays;
 use crate::rebuild::render_pass::{Form, render_pass};
-use crate::rebuild::{RebuildError, Source, compute, graphics};
+use crate::rebuild::{RebuildError, StageCode, compute, graphics};
 use vkstash_model::identifier::module_identity;
 use vkstash_model::key;
 use vkstash_model::recipe::*;
@@ -423,7 +423,7 @@ fn what_was_rebuilt_may_change_threads() {
     let rebuilt = compute::compute(&compute_of(stage_of(Code::Module([1; 32])), 0), &device).unwrap();
     is_send(&rebuilt);
     assert_ne!(rebuilt.info().stage.module, handle(0));
-    assert!(matches!(crate::rebuild::Device::module(&device, &[1; 32]), Some(Source::Module(_))));
+    assert!(matches!(crate::rebuild::Device::module(&device, &[1; 32]), Some(StageCode::Module(_))));
 }
 
 #[test]

@@ -16,7 +16,7 @@ use crate::capture::{self, Captured, Library, Objects, Scratch, SubpassUse};
 use crate::chain::Refusal;
 use crate::rebuild::pipeline::{Info, pipeline};
 use crate::rebuild::render_pass::Form;
-use crate::rebuild::{self, Device, Limits, RebuildError, Source};
+use crate::rebuild::{self, Device, Limits, RebuildError, StageCode};
 use vkstash_model::counters::BypassReason;
 use vkstash_model::identifier::{NativeIdentifier, module_identity};
 use vkstash_model::recipe::{
@@ -68,13 +68,13 @@ impl Everything {
 }
 
 impl Device for Everything {
-    fn module(&self, identity: &Key) -> Option<Source<'_>> {
+    fn module(&self, identity: &Key) -> Option<StageCode<'_>> {
         let bytes = |code: &[u32]| code.iter().flat_map(|word| word.to_ne_bytes()).collect::<Vec<_>>();
         let inline =
             self.inline.iter().find(|(flags, code)| module_identity(*flags, &bytes(code)) == *identity);
         Some(match inline {
-            Some((flags, code)) => Source::Inline(*flags, code),
-            None => Source::Module(self.handle(identity)),
+            Some((flags, code)) => StageCode::Inline(*flags, code),
+            None => StageCode::Module(self.handle(identity)),
         })
     }
 

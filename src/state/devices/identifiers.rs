@@ -3,8 +3,9 @@
 
 use ash::vk;
 
-use super::device::{Device, IdentifierMode};
-use super::switches::{self, CacheKinds};
+use super::decided::IdentifierMode;
+use super::device::Device;
+use crate::state::process::switches::{self, CacheKinds};
 use vkstash_model::counters::Count;
 use vkstash_model::identifier::NativeIdentifier;
 use vkstash_model::record::{Key, Kind};
@@ -30,7 +31,7 @@ impl Device {
             self.count(Count::ModulesNew);
             stored.put_module(self.counters(), identity, record());
         }
-        if self.identifiers() == IdentifierMode::Native {
+        if self.decided.identifiers == IdentifierMode::Native {
             // SAFETY: `module` is live; the mode is Native only if the program enabled the extension on this device.
             if let Some(native) = unsafe { self.native_identifier(module) } {
                 self.learn_pair(&native, identity);
@@ -66,7 +67,7 @@ impl Device {
         code: &[u8],
         identity: &Key,
     ) {
-        if self.identifiers() != IdentifierMode::Native {
+        if self.decided.identifiers != IdentifierMode::Native {
             return;
         }
         let Some(query) = self.table.get_shader_module_create_info_identifier else { return };

@@ -3,9 +3,10 @@
 
 use ash::vk::{self, Handle};
 
-use super::described::{EncodedObject, LibraryObject, Module};
-use super::device::{Device, IdentifierMode};
-use super::objects::Objects;
+use super::decided::IdentifierMode;
+use super::device::Device;
+use crate::state::objects::by_handle::Objects;
+use crate::state::objects::described::{EncodedObject, LibraryObject, Module};
 use vkstash_model::counters::BypassReason;
 use vkstash_model::identifier::{self, NativeIdentifier};
 use vkstash_model::record::Key;
@@ -40,14 +41,14 @@ impl capture::Objects for Device {
     }
 
     fn identified(&self, identifier: &NativeIdentifier) -> Option<Key> {
-        match self.identifiers() {
+        match self.decided.identifiers {
             IdentifierMode::Emulated => Key::try_from(identifier.as_bytes()).ok(),
             _ => self.pair(identifier),
         }
     }
 
     fn algorithm(&self) -> [u8; 16] {
-        match self.identifiers() {
+        match self.decided.identifiers {
             IdentifierMode::Emulated => identifier::ALGORITHM_UUID,
             _ => self.physical.algorithm,
         }
@@ -74,7 +75,7 @@ impl capture::Objects for Device {
     }
 
     fn advanced_blend(&self) -> bool {
-        Device::advanced_blend(self)
+        self.decided.advanced_blend()
     }
 
     fn looked_into(&self) -> vk::PipelineCreateFlags {

@@ -17,7 +17,7 @@ use rustc_hash::FxHashSet;
 
 use super::private_cache::{CacheCommands, PrivateCache, SharedCache};
 use crate::faults;
-use crate::state::held;
+use crate::state::process::held;
 use vkstash_host::held::HeldInDriver;
 use vkstash_host::memory::{Budget, Taken};
 use vkstash_host::sync::Mutex;

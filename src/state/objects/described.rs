@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use ash::vk;
 
-use super::objects::Objects;
+use super::by_handle::Objects;
 use vkstash_host::sort;
 use vkstash_model::counters::BypassReason;
 use vkstash_model::key;

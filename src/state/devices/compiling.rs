@@ -3,7 +3,7 @@
 
 use ash::vk;
 
-use super::stored::Stored;
+use crate::state::process::stored::Stored;
 use vkstash_model::record::Key;
 use vkstash_store::part::admission::InFlight;
 

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use ash::vk;
 
 use super::private_cache::{CacheCommands, PrivateCache};
-use crate::state::held;
+use crate::state::process::held;
 use vkstash_host::held::HeldInDriver;
 use vkstash_host::sync::Mutex;
 use vkstash_model::record::Key;

@@ -12,8 +12,8 @@ use std::time::Instant;
 use ash::vk::{self, Handle};
 
 use super::compiling::Compiling;
-use super::described::LibraryObject;
-use super::program_cache::ProgramCache;
+use crate::state::caches::program_cache::ProgramCache;
+use crate::state::objects::described::LibraryObject;
 use vkstash_host::sync::{Mutex, MutexGuard};
 use vkstash_model::failed::Refusals;
 use vkstash_model::record::Key;

@@ -13,10 +13,10 @@ use ash::vk;
 use rustc_hash::FxBuildHasher;
 
 use super::background_work::Listeners;
-use super::described::{ImmutableSamplers, LiveSampler};
 use super::plan::{Plan, PlanState};
-use super::stored::Source;
-use crate::state::held;
+use crate::state::objects::described::{ImmutableSamplers, LiveSampler};
+use crate::state::process::held;
+use crate::state::process::stored::KeptIn;
 use crate::stats::Counters;
 use vkstash_host::held::HeldInDriver;
 use vkstash_host::once::OnceLock;
@@ -56,7 +56,7 @@ pub enum MadeOf {
         /// The artifact's length in bytes.
         bytes: u64,
         /// The part of the stash that had the artifact.
-        source: Source,
+        source: KeptIn,
     },
     /// What the driver had in its own caches.
     Found {
@@ -556,7 +556,7 @@ mod tests {
 
     fn finished(number: u64) -> Finished {
         let pipeline = vk::Pipeline::from_raw(number);
-        let origin = MadeOf::Artifact { bytes: 10, source: Source::Own };
+        let origin = MadeOf::Artifact { bytes: 10, source: KeptIn::Own };
         Finished { pipeline, cost: Duration::ZERO, origin, made_with: vk::PipelineCache::null() }
     }
 
@@ -807,7 +807,7 @@ mod tests {
         assert_eq!((refills(0), refills(1), refills(77)), (1, 1, 1), "nothing new");
         // Few that are large take all of the room.
         let large =
-            Finished { origin: MadeOf::Artifact { bytes: MOST_BYTES, source: Source::Own }, ..finished(5) };
+            Finished { origin: MadeOf::Artifact { bytes: MOST_BYTES, source: KeptIn::Own }, ..finished(5) };
         assert_eq!(begin(&parked, &[5; 32], USUAL).unwrap().finish(large), None);
         assert_eq!(refills(2), 1);
         assert!(parked.take(&[5; 32], &wanted(false)).ok().is_some());

@@ -11,8 +11,8 @@
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 use std::time::Duration;
 
-use super::policy::{CacheHabit, Policy};
 use crate::faults;
+use crate::state::process::policy::{CacheHabit, Policy};
 
 /// The estimates of one device.
 pub struct Estimates {
@@ -196,7 +196,7 @@ mod tests {
     use ash::vk;
 
     use super::*;
-    use crate::state::policy;
+    use crate::state::process::policy;
 
     const QUICK: Duration = Duration::from_micros(10);
     const SLOW: Duration = Duration::from_millis(5);

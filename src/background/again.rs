@@ -1,46 +1,17 @@
-//! What the driver had already, and the stash has no artifact of: background work makes the call once more, without
-//! compiling, and records what the driver gives.
+//! Calls for pipelines that the driver had, made once more without compiling, so that what it had is recorded.
 
 use std::time::Duration;
 
 use ash::vk;
 
-use super::call::Call;
-use super::create_info::CreateInfo;
-use super::request::Request;
-use crate::state::device::Device;
-use crate::state::driver_hits::DriverHit;
-use crate::state::private_cache::PrivateCache;
+use crate::serve::call::Call;
+use crate::serve::create_info::CreateInfo;
+use crate::serve::request::Request;
+use crate::state::caches::private_cache::PrivateCache;
 use vkstash_model::failed::Refusals;
 use vkstash_model::payload;
-use vkstash_model::record::{Key, Kind};
+use vkstash_model::record::Kind;
 use vkstash_recipe::chain::Arena;
-
-/// Leaves it to background work to record what the driver has of this key. False: it is there, or cannot be recorded.
-pub fn leave_to_workers(device: &Device, key: &Key, took: Duration) -> bool {
-    let Some(stored) = device.stored() else { return false };
-    let is_wanted = !stored.has_artifact(key) && stored.failed(key).may_be_recorded();
-    is_wanted && device.driver_hits.note(DriverHit { key: *key, took })
-}
-
-/// Whether background work may make this call again and record what the driver gives it.
-pub fn may_be_left_to_workers<I: CreateInfo>(call: &Call<'_, I>) -> bool {
-    let (device, parsed) = (call.device, call.parsed());
-    device.driver_hits.are_recorded()
-        && device.wants_recipes()
-        && !(parsed.is_linked() || parsed.is_derivative())
-        && (device.policy.workers_make_ray_tracing
-            || parsed.bind_point != vk::PipelineBindPoint::RAY_TRACING_KHR)
-        && !call.names_code_of_the_layers()
-        && device.records_artifacts(call.class())
-}
-
-/// Whether background work will record what the driver has of this request.
-pub fn is_recorded_by_workers<I: CreateInfo>(request: &Request<'_, I>) -> bool {
-    let Request { call, pipeline } = request;
-    may_be_left_to_workers(call)
-        && call.device.stored().is_some_and(|stored| stored.failed(&pipeline.key).may_be_recorded())
-}
 
 /// Why what the driver had was not recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ash::vk;
 
-use super::objects::Objects;
+use super::by_handle::Objects;
 use vkstash_host::memory;
 use vkstash_model::budgets::SHADER_BINARIES;
 

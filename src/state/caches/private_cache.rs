@@ -5,8 +5,8 @@ use std::ffi::c_void;
 
 use ash::vk;
 
-use super::dispatch::DeviceTable;
 use super::sized_data::{self, Buffer, NoData};
+use crate::state::process::dispatch::DeviceTable;
 use vkstash_host::once::OnceLock;
 
 /// Size of VkPipelineCacheHeaderVersionOne: data that is no longer than this holds no pipeline (contract 4.1).

@@ -3,8 +3,8 @@
 use ash::vk;
 
 use super::cache_state::{CacheState, InCall};
-use super::caches::CachesOfDevice;
-use super::policy::CacheHabit;
+use super::of_device::CachesOfDevice;
+use crate::state::process::policy::CacheHabit;
 use vkstash_model::record::Key;
 use vkstash_model::shader_set::ShaderSet;
 

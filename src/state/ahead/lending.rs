@@ -14,7 +14,7 @@ use ash::vk;
 use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
 
-use super::described::{ImmutableSamplers, LiveSampler};
+use crate::state::objects::described::{ImmutableSamplers, LiveSampler};
 use vkstash_host::sync::Mutex;
 use vkstash_model::record::Key;
 

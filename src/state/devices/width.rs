@@ -4,7 +4,7 @@
 //! in, all of them may be done sooner (docs/measurements.md). On other drivers nobody waits here.
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
-use crate::state::held;
+use crate::state::process::held;
 use vkstash_host::held::HeldInDriver;
 use vkstash_host::sync::{Condvar, Mutex, MutexGuard};
 /// The way into one driver.

@@ -37,9 +37,9 @@ pub struct Stored {
     checked: Checked,
 }
 
-/// Where an artifact was.
+/// The part of the stash that an artifact was in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum KeptIn {
     /// In the part of this device.
     Own,
     /// In the part of this device in a base.

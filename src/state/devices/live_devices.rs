@@ -42,7 +42,7 @@ enum Registered {
 
 /// Sorted by dispatch key. Programs have one device or two, and a map would cost every program what [`Objects`] says.
 ///
-/// [`Objects`]: crate::state::objects::Objects
+/// [`Objects`]: crate::state::objects::by_handle::Objects
 type Registry = Vec<(usize, Registered)>;
 static DEVICES: ArcSwapOption<Registry> = ArcSwapOption::const_empty();
 /// The strong references to the devices; touched only when one is created or destroyed, and in exit handlers.

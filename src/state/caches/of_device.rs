@@ -2,9 +2,9 @@
 
 use super::cache_data_probe::CacheDataProbe;
 use super::cache_state::CacheState;
-use super::objects::Objects;
 use super::pending::{DriverContents, NullCache, PendingKeys};
 use super::private_cache::CacheCommands;
+use crate::state::objects::by_handle::Objects;
 
 /// The program's pipeline caches, and what is known of them and kept beside them.
 pub struct CachesOfDevice {
@@ -30,5 +30,15 @@ impl CachesOfDevice {
             commands,
             incremental,
         }
+    }
+
+    /// Destroys all caches of the layer's: the program destroys the device, and is in no other call. Its own caches it
+    /// may have left alive.
+    pub fn close(&self) {
+        self.null.pending.companion.close();
+        self.of_program.for_each(|cache| {
+            cache.pending.companion.close();
+            cache.answer.close(&self.commands);
+        });
     }
 }
