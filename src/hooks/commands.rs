@@ -117,8 +117,8 @@ fn device_command(name: &CStr) -> vk::PFN_vkVoidFunction {
 /// Commands that create and destroy what pipelines are made of, and pipeline caches.
 fn object_command(name: &CStr) -> vk::PFN_vkVoidFunction {
     match name.to_bytes() {
-        b"vkCreateShaderModule" => erased!(modules::create as vk::PFN_vkCreateShaderModule),
-        b"vkDestroyShaderModule" => erased!(modules::destroy as vk::PFN_vkDestroyShaderModule),
+        b"vkCreateShaderModule" => erased!(modules::create_shader_module as vk::PFN_vkCreateShaderModule),
+        b"vkDestroyShaderModule" => erased!(modules::destroy_shader_module as vk::PFN_vkDestroyShaderModule),
         b"vkCreateSamplerYcbcrConversion" | b"vkCreateSamplerYcbcrConversionKHR" => {
             erased!(layouts::create_sampler_ycbcr_conversion as vk::PFN_vkCreateSamplerYcbcrConversion)
         }

@@ -1,106 +1,51 @@
-//! Colour conversions, samplers, descriptor set layouts and pipeline layouts: described when they are created.
+//! Hooks of colour conversions, samplers, descriptor set layouts and pipeline layouts.
 
 use std::sync::Arc;
 
 use ash::vk;
 
-use crate::hooks::inert::pass;
+use super::object_hooks::{create_hook, destroy_hook};
 use crate::state::devices::device::Device;
-use crate::state::devices::live_devices;
 use crate::state::objects::described::{Encoded, SamplerObject, SetLayoutObject};
 use crate::state::objects::of_device::ObjectsOfDevice;
-use vkstash_host::guard::guard;
 use vkstash_recipe::capture::objects;
 
-/// Defines the create and destroy hooks of one type of object.
-macro_rules! object_hooks {
-    ($create:ident, $destroy:ident, $keep:path, $forget:path, $info:ty, $handle:ty, $name:literal) => {
-        #[doc = concat!("vkCreate", $name, ".")]
-        pub unsafe extern "system" fn $create(
-            handle: vk::Device,
-            info: *const $info,
-            allocator: *const vk::AllocationCallbacks<'_>,
-            object: *mut $handle,
-        ) -> vk::Result {
-            // SAFETY: the program passes a live device, and destroys it only after this command has returned.
-            let Some(device) = (unsafe { live_devices::find(handle) }) else {
-                pass!(handle, $create(info, allocator, object));
-            };
-            let Some(next) = device.table.$create else { return vk::Result::ERROR_UNKNOWN };
-            // SAFETY: `info`, `allocator` and `object` are the program's arguments of this command, valid until it
-            // returns.
-            let result = unsafe { next(handle, info, allocator, object) };
-            if result == vk::Result::SUCCESS {
-                // SAFETY: a valid create info; the driver has written the handle.
-                let describe = || unsafe {
-                    if device.describes() {
-                        $keep(&device, *object, &*info, !allocator.is_null());
-                    }
-                };
-                guard(concat!("vkCreate", $name), describe, || ());
-            }
-            result
-        }
-
-        #[doc = concat!("vkDestroy", $name, ".")]
-        pub unsafe extern "system" fn $destroy(
-            handle: vk::Device,
-            object: $handle,
-            allocator: *const vk::AllocationCallbacks<'_>,
-        ) {
-            // SAFETY: the program passes a live device, and destroys it only after this command has returned.
-            let Some(device) = (unsafe { live_devices::find(handle) }) else {
-                pass!(handle, $destroy(object, allocator));
-            };
-            // Forgotten first: the driver may give the handle to another thread at once.
-            let goes_down = guard(concat!("vkDestroy", $name), || $forget(&device, object), || true);
-            if let Some(next) = device.table.$destroy.filter(|_| goes_down) {
-                // SAFETY: `object` is NULL or an object that nothing uses any more, and `allocator` NULL or valid: the
-                // program's arguments of this command.
-                unsafe { next(handle, object, allocator) };
-            }
-        }
-    };
-}
-
-pub(super) use object_hooks;
-
-object_hooks!(
+create_hook!(
     create_sampler_ycbcr_conversion,
-    destroy_sampler_ycbcr_conversion,
     keep_conversion,
-    forget_conversion,
     vk::SamplerYcbcrConversionCreateInfo<'_>,
     vk::SamplerYcbcrConversion,
     "SamplerYcbcrConversion"
 );
-object_hooks!(
-    create_sampler,
-    destroy_sampler,
-    keep_sampler,
-    forget_sampler,
-    vk::SamplerCreateInfo<'_>,
-    vk::Sampler,
-    "Sampler"
+destroy_hook!(
+    destroy_sampler_ycbcr_conversion,
+    forget_conversion,
+    vk::SamplerYcbcrConversion,
+    "SamplerYcbcrConversion"
 );
-object_hooks!(
+create_hook!(create_sampler, keep_sampler, vk::SamplerCreateInfo<'_>, vk::Sampler, "Sampler");
+destroy_hook!(destroy_sampler, forget_sampler, vk::Sampler, "Sampler");
+create_hook!(
     create_descriptor_set_layout,
-    destroy_descriptor_set_layout,
     keep_set_layout,
-    forget_set_layout,
     vk::DescriptorSetLayoutCreateInfo<'_>,
     vk::DescriptorSetLayout,
     "DescriptorSetLayout"
 );
-object_hooks!(
+destroy_hook!(
+    destroy_descriptor_set_layout,
+    forget_set_layout,
+    vk::DescriptorSetLayout,
+    "DescriptorSetLayout"
+);
+create_hook!(
     create_pipeline_layout,
-    destroy_pipeline_layout,
     keep_layout,
-    forget_layout,
     vk::PipelineLayoutCreateInfo<'_>,
     vk::PipelineLayout,
     "PipelineLayout"
 );
+destroy_hook!(destroy_pipeline_layout, forget_layout, vk::PipelineLayout, "PipelineLayout");
 
 /// # Safety
 /// `info` is a valid VkSamplerYcbcrConversionCreateInfo.

@@ -7,7 +7,7 @@
 //! - [`inert`] calls on a device on which the layer does nothing
 //! - [`queues`] a program's first command on a device
 //! - [`messengers`] debug messengers, which hear nothing of workers; [`names`] those of the device
-//! - [`modules`], [`layouts`], [`render_passes`] objects that recipes describe
+//! - [`modules`], [`layouts`], [`render_passes`] objects that recipes describe, with the hooks of `object_hooks`
 //! - [`caches`] the program's pipeline caches
 //! - [`pipelines`] the creation calls; [`ray_tracing`] those of ray tracing, and deferred operations
 //! - [`shaders`] shader objects
@@ -26,6 +26,7 @@ mod layouts;
 mod messengers;
 mod modules;
 mod names;
+mod object_hooks;
 mod passed_by;
 mod physical;
 mod pipelines;

@@ -1,53 +1,24 @@
-//! Render passes of both forms: described when they are created.
+//! Hooks of render passes of both forms.
 
 use ash::vk;
 
-use super::layouts::object_hooks;
-use crate::hooks::inert::pass;
+use super::object_hooks::{create_hook, destroy_hook};
 use crate::state::devices::device::Device;
-use crate::state::devices::live_devices;
 use crate::state::objects::described::{Described, Encoded};
-use vkstash_host::guard::guard;
 use vkstash_model::key;
 use vkstash_model::recipe::RenderPass;
 use vkstash_recipe::capture::render_pass::{self, uses};
 
-object_hooks!(
-    create_render_pass,
-    destroy_render_pass,
-    keep_first_form,
-    forget,
-    vk::RenderPassCreateInfo<'_>,
+create_hook!(create_render_pass, keep_first_form, vk::RenderPassCreateInfo<'_>, vk::RenderPass, "RenderPass");
+// And its KHR alias.
+create_hook!(
+    create_render_pass2,
+    keep_second_form,
+    vk::RenderPassCreateInfo2<'_>,
     vk::RenderPass,
-    "RenderPass"
+    "RenderPass2"
 );
-
-/// vkCreateRenderPass2 and its KHR alias.
-pub unsafe extern "system" fn create_render_pass2(
-    handle: vk::Device,
-    info: *const vk::RenderPassCreateInfo2<'_>,
-    allocator: *const vk::AllocationCallbacks<'_>,
-    object: *mut vk::RenderPass,
-) -> vk::Result {
-    // SAFETY: the program passes a live device, and destroys it only after this command has returned.
-    let Some(device) = (unsafe { live_devices::find(handle) }) else {
-        pass!(handle, create_render_pass2(info, allocator, object));
-    };
-    let Some(next) = device.table.create_render_pass2 else { return vk::Result::ERROR_UNKNOWN };
-    // SAFETY: `info`, `allocator` and `object` are the program's arguments of this command, valid until it returns.
-    let result = unsafe { next(handle, info, allocator, object) };
-    if result == vk::Result::SUCCESS {
-        // SAFETY: a valid create info; the driver has written the handle.
-        let describe = || unsafe {
-            if device.describes() {
-                let described = render_pass::render_pass2(&*info).and_then(|pass| encode(&pass));
-                device.objects.render_passes.insert(*object, described);
-            }
-        };
-        guard("vkCreateRenderPass2", describe, || ());
-    }
-    result
-}
+destroy_hook!(destroy_render_pass, forget, vk::RenderPass, "RenderPass");
 
 /// # Safety
 /// `info` is a valid VkRenderPassCreateInfo.
@@ -59,6 +30,19 @@ unsafe fn keep_first_form(
 ) {
     // SAFETY: `info` is a valid VkRenderPassCreateInfo, with arrays of its counts and a valid pNext chain.
     let described = unsafe { render_pass::render_pass(info) }.and_then(|pass| encode(&pass));
+    device.objects.render_passes.insert(handle, described);
+}
+
+/// # Safety
+/// `info` is a valid VkRenderPassCreateInfo2.
+unsafe fn keep_second_form(
+    device: &Device,
+    handle: vk::RenderPass,
+    info: &vk::RenderPassCreateInfo2<'_>,
+    _has_allocator: bool,
+) {
+    // SAFETY: `info` is a valid VkRenderPassCreateInfo2, with arrays of its counts and a valid pNext chain.
+    let described = unsafe { render_pass::render_pass2(info) }.and_then(|pass| encode(&pass));
     device.objects.render_passes.insert(handle, described);
 }
 
