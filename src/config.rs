@@ -1,4 +1,4 @@
-//! What the environment asks of the layer, and whether it may run at all.
+//! Configuration from the environment, and whether the layer may run at all.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;

@@ -1,6 +1,6 @@
-//! What the suites ask of the layer: panics on purpose, which show what becomes of the program where the layer fails in
-//! the middle of a call, and decisions that do not depend on how busy the machine is. Builds without debug assertions,
-//! as every release is, have none of it.
+//! Switches for the suites: panics on purpose, which show what becomes of the program where the layer fails in the
+//! middle of a call, and decisions that do not depend on how busy the machine is. Builds without debug assertions, as
+//! every release is, have none of them.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What is tried for a pipeline, in which order, and what that takes: for traces, and for the timeline of the run.
+//! Steps that are tried for a pipeline, in order, with the time of each: for traces, and for the timeline of the run.
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 

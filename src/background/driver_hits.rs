@@ -1,4 +1,5 @@
-//! Records artifacts of pipelines that the driver had in its own caches (state/ahead/driver_hits.rs).
+//! Recorder of driver hits: it records artifacts of pipelines that the driver had in its own caches
+//! (state/ahead/driver_hits.rs).
 //!
 //! A worker does so, one after the other, while the program creates no pipelines. docs/background.md says when.
 
@@ -6,11 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use ash::vk;
-
 use super::again::{self, NotRecorded};
 use super::gate::{self, Manners};
-use super::objects::ObjectError;
 use super::pauses;
 use super::pool::{self, Cancelled, Task};
 use super::replay::{self, NotMade, Replay, StoredCall};
@@ -30,27 +28,30 @@ use vkstash_model::live::Activity;
 use vkstash_recipe::rebuild::RebuildError;
 use vkstash_store::part::admission::Admission;
 
-/// How long the program must have created no pipelines. Loading comes first: a driver may serialise its calls, and
-/// none can be interrupted.
+/// The time without a creation call of the program after which recording begins. The program comes first: its driver
+/// may run one call at a time, and a call cannot be interrupted.
 const QUIET: Duration = Duration::from_millis(50);
-/// In a program that is never quiet the worker looks less and less often, up to this.
+/// The longest interval between two looks for such a time: in a program that always creates pipelines the interval
+/// doubles up to this.
 const LOOKS_LAST: Duration = Duration::from_secs(1);
-/// No thread is started for what has taken less: a thread takes as much processor time.
+/// The least time that the program's calls for the waiting pipelines have taken together, before a thread is started to
+/// record them: starting one takes about as much processor time.
 const LEAST: Duration = Duration::from_millis(2);
-/// After so many in a row that the driver has not beside an empty cache, no more are tried in this run.
+/// The number of pipelines in a row that the driver does not have beside an empty cache, after which the recorder stops
+/// for this run.
 const IN_VAIN: u32 = 8;
 
-/// Records on workers, for one device, what its driver had.
+/// Recorder of one device's driver hits. Its tasks run on workers.
 struct Recorder {
     context: Context,
-    /// A task waits for a quiet moment, or records.
+    /// Whether a task waits for a quiet time, or records.
     is_at_work: AtomicBool,
+    /// The pipelines in a row that the driver did not have beside an empty cache.
     in_vain: AtomicU32,
 }
 
-/// A device was created: what its driver has is recorded from now on. Nothing is started before there is some of it.
-///
-/// Nothing is recorded on drivers on which a call may compile although it must not.
+/// Begins to record the driver hits of a device that was just created. No thread is started before enough of them wait
+/// ([`LEAST`]). On drivers that compile although the call forbids it nothing is recorded.
 pub fn start(device: &Arc<Device>) {
     let is_wanted = device.policy.artifacts && device.decided.cache_control;
     let is_possible =
@@ -106,7 +107,7 @@ impl Recorder {
         recorder
     }
 
-    /// Has a worker record what waits, unless one does.
+    /// Queues a task that records the waiting pipelines, unless there is one.
     fn begin(self: &Arc<Recorder>) {
         if !self.is_at_work.swap(true, Ordering::AcqRel) {
             let first = Record { recorder: self.clone(), calls: None, wait: QUIET };
@@ -114,7 +115,7 @@ impl Recorder {
         }
     }
 
-    /// Records the next one, if the program has created nothing since it had begun so many calls.
+    /// Records the next pipeline, if the program has begun no creation call since it had begun this number of them.
     fn next(&self, device: &Device, calls: Option<u32>) -> Next {
         let now = gate::begun_calls();
         if now.is_none() || now != calls || pauses::pause().is_some() {
@@ -197,7 +198,7 @@ impl Recorder {
             NotMade::NotRecorded(NotRecorded::Dropped) => return device.count(Count::Dropped),
             _ => device.count(Count::RecordingFailed),
         }
-        if ends_it(reason) {
+        if reason.ends_it() {
             return device.work.driver_hits.close();
         }
         let event = if is_for_good(reason) { Event::NeverRecorded } else { Event::NotRecorded };
@@ -212,20 +213,6 @@ impl Recorder {
         {
             self.begin();
         }
-    }
-}
-
-/// Whether nothing more can be recorded on this device.
-fn ends_it(reason: NotMade) -> bool {
-    let ends = [
-        vk::Result::ERROR_DEVICE_LOST,
-        vk::Result::ERROR_OUT_OF_HOST_MEMORY,
-        vk::Result::ERROR_OUT_OF_DEVICE_MEMORY,
-    ];
-    match reason {
-        NotMade::NotRecorded(NotRecorded::Driver(result))
-        | NotMade::Objects(ObjectError::Driver(_, result)) => ends.contains(&result),
-        _ => false,
     }
 }
 

@@ -5,8 +5,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use ash::vk;
-
 use super::gate::{self, Manners};
 use super::make::{self, Bytes, Inputs, Way};
 use super::objects::ObjectError;
@@ -31,21 +29,23 @@ use vkstash_model::record::Key;
 use vkstash_recipe::rebuild::RebuildError;
 use vkstash_store::part::admission::Admission;
 
-/// How often it is looked whether memory is scarce, while finished pipelines wait for the program.
+/// The interval between two looks whether memory is scarce, while finished pipelines wait for the program.
 const LOOKS_AT_MEMORY: Duration = Duration::from_secs(20);
-/// How many pipelines are made at a time: there are no more workers by default.
+/// The number of pipelines that are made at a time, which is the number of workers by default.
 const CHAINS: usize = 2;
-/// Fewer than so many pipelines are made one after the other: starting a thread costs more than making a few.
+/// The number of pipelines from which on a second worker makes them, too: starting a thread costs more than making a
+/// few.
 const FEW: usize = 16;
-/// What making one from an artifact is taken to cost until one was made.
+/// The assumed time for making a pipeline from an artifact, until one was made and measured.
 const USUAL: Duration = Duration::from_micros(200);
-/// A worker may be interrupted for longer than making a pipeline takes.
+/// The longest time that making a pipeline from an artifact is expected to take: the measured average may have
+/// interruptions of a worker in it.
 const LONGEST_WAIT: Duration = Duration::from_millis(1);
-/// What the disk has not given yet, such as a part of the stash that was put off, is looked for after this time, and
-/// then after twice the time, up to the last time.
+/// The time after which a part of the stash that was put off is looked for again; it doubles with each look, up to the
+/// second time.
 const LOOKS_AGAIN: Duration = Duration::from_millis(50);
 const LOOKS_LAST: Duration = Duration::from_secs(60);
-/// How many keys without an artifact a task passes over before it makes room for others.
+/// The number of keys without an artifact that a task passes over before it lets other tasks run.
 const PASSED_OVER: usize = 256;
 
 /// The background work that makes pipelines ahead for one device.
@@ -393,7 +393,7 @@ impl Parker {
         if !is_planned(reason) {
             device.count(Count::ParkingFailed);
         }
-        let ends = ends_it(reason);
+        let ends = reason.ends_it();
         if ends {
             device.work.parked.stop();
         }
@@ -431,19 +431,6 @@ fn is_planned(reason: NotMade) -> bool {
     is_never_made(reason)
         || matches!(reason, NotMade::NoWay | NotMade::Rebuild(RebuildError::Missing(..)))
         || reason == awaits
-}
-
-/// Whether nothing more can be made on this device.
-fn ends_it(reason: NotMade) -> bool {
-    let ends = [
-        vk::Result::ERROR_DEVICE_LOST,
-        vk::Result::ERROR_OUT_OF_HOST_MEMORY,
-        vk::Result::ERROR_OUT_OF_DEVICE_MEMORY,
-    ];
-    match reason {
-        NotMade::Driver(result) | NotMade::Objects(ObjectError::Driver(_, result)) => ends.contains(&result),
-        _ => false,
-    }
 }
 
 /// Finds out what the program is likely to ask for. Where parts of the stash were put off it looks again when they are

@@ -1,4 +1,5 @@
-//! Whether workers may ask the driver for pipelines that it had in its own caches in an earlier run.
+//! Limit on questions of workers to the driver: whether it still has a pipeline that it had in its own caches in an
+//! earlier run.
 //!
 //! A question says FAIL_ON_COMPILE_REQUIRED, so it should take no longer than finding the pipeline, and cost little
 //! where the driver's caches were lost. Where a driver answers otherwise, no more is asked on this device.

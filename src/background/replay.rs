@@ -62,6 +62,24 @@ pub enum NotMade {
     Driver(vk::Result),
 }
 
+impl NotMade {
+    /// Whether nothing more can be made on this device.
+    pub fn ends_it(&self) -> bool {
+        let (NotMade::Driver(result)
+        | NotMade::NotRecorded(NotRecorded::Driver(result))
+        | NotMade::Objects(ObjectError::Driver(_, result))) = self
+        else {
+            return false;
+        };
+        [
+            vk::Result::ERROR_DEVICE_LOST,
+            vk::Result::ERROR_OUT_OF_HOST_MEMORY,
+            vk::Result::ERROR_OUT_OF_DEVICE_MEMORY,
+        ]
+        .contains(result)
+    }
+}
+
 /// What is done with the call.
 pub trait Replay {
     /// What the call leaves.

@@ -1,4 +1,4 @@
-//! Which commands are hooked, and the three look-ups of commands.
+//! Table of the hooked commands, and the three look-ups of commands.
 //!
 //! Which commands are hooked is decided statically here. Everything else is the next layer's own pointer, so
 //! drawing costs nothing.

@@ -1,4 +1,4 @@
-//! What the layer adds to a physical device's lists, features and properties where it emulates
+//! Additions to a physical device's lists, features and properties where the layer emulates
 //! VK_EXT_shader_module_identifier, and VK_EXT_pipeline_creation_cache_control, which that one needs.
 //!
 //! The manifest does not list the extension: the loader would then append it to every device and hide which

@@ -1,5 +1,5 @@
-//! What background work has not recorded when a program ends, because the program was never quiet for long enough, is
-//! recorded after its end by the tool, at the lowest priority (docs/prewarm.md).
+//! Recording after the end of a program: the tool records, at the lowest priority, what background work has not
+//! recorded because the program was never quiet for long enough (docs/prewarm.md).
 
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Weak};

@@ -1,4 +1,4 @@
-//! What a program has before its first pipeline: the loader, an instance and a device.
+//! Program that the worker plays: the loader, an instance and a device.
 
 use std::ffi::{CString, c_char, c_void};
 use std::mem::ManuallyDrop;

@@ -1,4 +1,4 @@
-//! Whether a file may be executed on behalf of the user: nobody else but root can have written it, or can put another
+//! Check of a file that is executed on behalf of the user: nobody else but root can have written it, or can put another
 //! one in its place.
 
 use std::fs::Metadata;

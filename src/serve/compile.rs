@@ -1,5 +1,5 @@
-//! Where no source has the pipeline: the real driver compiles, or says what it has where the program forbids that; and
-//! what is left in the cache of the call is to be recorded.
+//! Compile by the real driver, where no source has the pipeline. Where the program forbids that, the driver says what
+//! it has. What is left in the cache of the call is to be recorded.
 
 use std::mem;
 

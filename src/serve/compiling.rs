@@ -1,4 +1,4 @@
-//! What is done before the driver compiles a described pipeline for the program.
+//! Recipe and mark in the guard file, written before the driver compiles a described pipeline for the program.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! What decides about the order of the sources, found out for one request: where a rule takes a source out
-//! (docs/filters.md), it is here.
+//! Facts about one request that decide about the order of the sources: every rule that takes a source out
+//! (docs/filters.md) is here.
 
 use std::cell::Cell;
 

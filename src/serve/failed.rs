@@ -1,4 +1,4 @@
-//! What the program gets for a create info for which the layer itself has failed.
+//! Answer to a create info for which the layer itself has failed.
 
 use ash::vk;
 

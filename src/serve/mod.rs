@@ -1,4 +1,4 @@
-//! What one creation call is answered with. One file for each source of a pipeline.
+//! Answers to creation calls. One file for each source of a pipeline.
 //!
 //! - [`ask`] the way of a creation: described, asked for, settled
 //! - [`facts`] what decides about the order of the sources; [`order`] the order

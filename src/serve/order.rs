@@ -1,4 +1,4 @@
-//! Which sources are asked for a pipeline before it is compiled, in which order, and what comes after them.
+//! Order of the sources that are asked for a pipeline before it is compiled, and what comes after them.
 
 use Source::{Companion, Driver, Parked, Stash};
 

@@ -1,4 +1,4 @@
-//! What the stash learns of a request, and whether that goes on the disk.
+//! Records that a request leaves in the stash.
 
 use std::sync::Arc;
 use std::time::Duration;

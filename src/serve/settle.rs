@@ -1,5 +1,5 @@
-//! What follows from a verdict. This is the one place that counts what became of requests, has it recorded and noted,
-//! and pays what the program's cache is owed: no source does.
+//! Consequences of a verdict. This is the one place that counts what became of requests, has it recorded and noted, and
+//! adds to the program's cache what it would have had without the layer: no source does.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

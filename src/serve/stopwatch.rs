@@ -1,4 +1,4 @@
-//! What a compile takes.
+//! Stopwatch for a compile.
 
 use std::mem::MaybeUninit;
 use std::time::{Duration, Instant};

@@ -1,5 +1,5 @@
-//! What has become of a request. A source says it, and `settle.rs` alone acts on it: it counts, records, notes, and
-//! pays what the program's cache is owed.
+//! Verdict on a request. A source gives it, and `settle.rs` alone acts on it: it counts, records and notes, and adds to
+//! the program's cache what it would have had without the layer.
 
 use std::time::Duration;
 

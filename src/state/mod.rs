@@ -1,4 +1,4 @@
-//! What is known of live instances, devices and their objects, in rooms from the top down:
+//! State of live instances, devices and their objects, in rooms from the top down:
 //!
 //! - [`devices`] live devices, and what is decided about each
 //! - [`ahead`] pipelines that are made before the program asks for them

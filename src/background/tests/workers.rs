@@ -1,4 +1,4 @@
-//! When workers start and end, what they are, and what they wait for.
+//! Tests of workers: when they start and end, what they are, and what they wait for.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, Mutex, mpsc};

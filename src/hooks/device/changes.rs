@@ -1,5 +1,5 @@
-//! What goes down in vkCreateDevice: a copy of the program's create info, less what the layer emulates and with the
-//! features that it may switch on.
+//! Create info that goes down in vkCreateDevice: a copy of the program's create info, less what the layer emulates and
+//! with the features that it may switch on.
 
 use std::ffi::{CStr, c_char};
 use std::ptr;

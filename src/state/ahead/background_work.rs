@@ -1,4 +1,4 @@
-//! What a device tells its background work, which stands on a higher floor (`src/background`, `src/prewarm`).
+//! Messages from a device to its background work, which stands on a higher floor (`src/background`, `src/prewarm`).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -311,7 +311,7 @@ impl Parked {
         self.refilling.store(false, Ordering::Release);
     }
 
-    /// Whether the caller is the one that has to see to it that more of the plan is made.
+    /// Begins to make more of the plan. True for the one caller that has to queue the task for it.
     pub fn resume(&self) -> bool {
         !self.refilling.swap(true, Ordering::AcqRel)
     }

@@ -1,4 +1,4 @@
-//! What background work makes ahead of the program's requests, in the order in which earlier runs asked for it.
+//! Plan of what background work makes ahead of the program's requests, in the order in which earlier runs asked for it.
 //!
 //! At first only what the last run asked for: of many pipelines that all runs together have used, a small job asks for
 //! few. Of what only an earlier run asked for, the more is made ahead the more of it the program has asked for: one

@@ -1,5 +1,5 @@
-//! What was made beside a cache of the program's, in caches of the layer's, until the program asks for its cache's
-//! data.
+//! Answer to a program that asks for a cache's data: what was made beside that cache, kept in caches of the layer's
+//! until then.
 //!
 //! Each pipeline leaves the cache that it was made with: a piece. A question for the size or the data merges the pieces
 //! that have come since the last one into the *whole*, in place. So a question costs what was added, nothing is put

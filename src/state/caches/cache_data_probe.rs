@@ -1,4 +1,4 @@
-//! Whether the data of a driver's pipeline caches holds pipelines at all.
+//! Probe of a driver's pipeline caches: whether their data holds pipelines at all.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

@@ -1,4 +1,4 @@
-//! What the layer knows of each pipeline cache of the program.
+//! State of a pipeline cache of the program, as far as the layer knows it.
 //!
 //! What the stash serves or compiles through a private cache never reaches the program's cache. So each cache
 //! remembers the keys that it was passed for, and when the program asks for the data, or merges, those

@@ -1,4 +1,4 @@
-//! What the stash served or compiled beside a cache of the program's, or beside VK_NULL_HANDLE.
+//! Pending entries: what the stash served or compiled beside a cache of the program's, or beside VK_NULL_HANDLE.
 //!
 //! None of it reaches the driver's object. So the keys are remembered: their artifacts are pending entries of the
 //! program's cache, whose data has to hold them when it is asked for. A pipeline that the cache would have held by now

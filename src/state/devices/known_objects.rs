@@ -1,4 +1,4 @@
-//! What capture is told of a device's objects.
+//! Objects of a device, as capture asks for them.
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
 use ash::vk::{self, Handle};

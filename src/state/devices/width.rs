@@ -1,4 +1,4 @@
-//! How many threads at a time enter a driver with calls that are served from an artifact.
+//! Width of a driver: how many threads at a time enter it with calls that are served from an artifact.
 //!
 //! A driver whose warm path holds one lock makes every thread that waits for the lock slower. If fewer threads are let
 //! in, all of them may be done sooner (docs/measurements.md). On other drivers nobody waits here.

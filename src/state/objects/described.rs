@@ -1,4 +1,4 @@
-//! What is remembered of a device's objects: described when they were created, or why that cannot be done.
+//! Descriptions of a device's objects, made when they were created, or why that cannot be done.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! What is reported of a device.
+//! Figures of a device in the report.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -1,4 +1,4 @@
-//! What is known about drivers, in one table, with the measurement behind each row (docs/measurements.md).
+//! Table of drivers: what is known about each, with the measurement behind each row (docs/measurements.md).
 
 use std::time::Duration;
 

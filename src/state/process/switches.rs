@@ -1,4 +1,4 @@
-//! Which kinds of caches are disabled: by the program, through the C API, or by the user, in the settings.
+//! Switches of the kinds of caches: the program disables them through the C API, the user in the settings.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

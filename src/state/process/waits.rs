@@ -1,4 +1,4 @@
-//! What the program waits for: the calls in which it creates pipelines.
+//! Waiting of the program: the calls in which it creates pipelines.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
