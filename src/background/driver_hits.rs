@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use super::again::{self, NotRecorded};
 use super::gate::{self, Manners};
 use super::pauses;
 use super::pool::{self, Cancelled, Task};
+use super::recreate::{self, NotRecorded};
 use super::replay::{self, NotMade, Replay, StoredCall};
 use super::work::{self, Context, Work};
 use crate::config::OfProcess;
@@ -255,8 +255,8 @@ impl Replay for Recording {
         // SAFETY: the request's create info is valid, this thread may call the driver, and nobody else has
         // had the pipeline.
         unsafe {
-            let (pipeline, _) = again::make_again(request, self.took)?;
-            again::destroy(&request.call, pipeline);
+            let (pipeline, _) = recreate::make_again(request, self.took)?;
+            recreate::destroy(&request.call, pipeline);
         }
         Ok(())
     }

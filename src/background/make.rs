@@ -4,10 +4,10 @@ use std::time::{Duration, Instant};
 
 use ash::vk;
 
-use super::again::{self, NotRecorded};
 use super::loan::Loan;
 use super::objects::{ObjectError, OwnObjects};
 use super::questions::{Questions, Watch};
+use super::recreate::{self, NotRecorded};
 use super::replay::{self, NotMade, Replay, StoredCall};
 use crate::faults;
 use crate::serve::artifact;
@@ -313,7 +313,7 @@ unsafe fn ask_and_record<'a, I: CreateInfo>(
 ) -> Result<(Answer, Option<PrivateCache<'a>>), NotMade> {
     let watch = Watch::begin();
     // SAFETY: the request's create info is valid, and this thread may call the driver (# Safety of `Replay::run`).
-    let (pipeline, result, made_with) = match unsafe { again::make_again(request, took) } {
+    let (pipeline, result, made_with) = match unsafe { recreate::make_again(request, took) } {
         Ok((pipeline, cache)) => (pipeline, vk::Result::SUCCESS, Some(cache)),
         Err(NotRecorded::Refused) => (vk::Pipeline::null(), vk::Result::PIPELINE_COMPILE_REQUIRED, None),
         Err(reason) => return Err(reason.into()),

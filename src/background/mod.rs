@@ -4,8 +4,8 @@
 //! - [`park`] parked pipelines: who makes them, and when they are given up
 //! - [`make`] one pipeline; `replay` its call, from the recipe; `order` which ones the program is likely to ask for;
 //!   `questions` whether the driver's own caches are asked for it
-//! - [`driver_hits`] artifacts of what the driver had: recorded when the program creates nothing, by its call made
-//!   `again`
+//! - [`driver_hits`] artifacts of what the driver had: recorded when the program creates nothing, by its call, which
+//!   `recreate` makes once more
 //! - [`mode`] what background work may do, and what becomes of measurements
 //! - [`work`] what each kind of work has of its device, and how it ends with the device
 //! - [`pool`] the workers and their tasks
@@ -15,7 +15,6 @@
 //!   the program's
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
-mod again;
 pub mod driver_hits;
 pub mod gate;
 mod loan;
@@ -30,6 +29,7 @@ pub mod pool;
 pub mod processors;
 mod questions;
 mod queue;
+mod recreate;
 mod replay;
 #[cfg(test)]
 mod tests;

@@ -317,7 +317,7 @@ impl Parker {
         if !stored.device.is_guarded() {
             return later();
         }
-        let own = &self.context.own;
+        let (own, parked) = (&self.context.own, &device.work.parked);
         let fails = |reason, pause| ControlFlow::Break(self.note(device, plan, key, reason).then_some(pause));
         let mut inputs = match Inputs::read(device, stored, own, key, way) {
             Ok(inputs) => inputs,
@@ -334,12 +334,11 @@ impl Parker {
         // The program may have asked for it while this thread waited at the gate.
         let samplers = loan.as_ref().map(|loan| loan.layout().samplers.clone());
         let terms = Terms { whom: way.for_whom(), samplers };
-        let Some(making) = plan.is_open(key).then(|| device.work.parked.begin(key, terms, usual)).flatten()
-        else {
+        let Some(making) = plan.is_open(key).then(|| parked.begin(key, terms, usual)).flatten() else {
             return at_once;
         };
         // Marked behind the gate: who is killed while a worker waits there has died of no driver.
-        let mark = match Self::admit(&device.work.parked, plan, stored, key, way) {
+        let mark = match Self::admit(parked, plan, stored, key, way) {
             Admission::Granted(mark) => mark,
             Admission::NotYet => return later(),
             Admission::Quarantined => return at_once,

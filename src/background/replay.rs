@@ -5,9 +5,9 @@ use std::cell::Cell;
 use ash::vk;
 use smallvec::SmallVec;
 
-use super::again::NotRecorded;
 use super::loan::Loan;
 use super::objects::{NamedLayout, ObjectError, OwnObjects, RecipeObjects};
+use super::recreate::NotRecorded;
 use crate::serve::call::Call;
 use crate::serve::create_info::{CreateInfo, Creation};
 use crate::serve::request::{DescribedPipeline, Request};

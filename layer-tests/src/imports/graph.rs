@@ -83,14 +83,17 @@ impl Graph {
         text
     }
 
-    /// The imports from a higher floor, one on each line.
-    pub fn upwards(&self, tree: &Tree, floors: &Floors) -> Vec<String> {
-        let floor_of: BTreeMap<&PathBuf, Option<usize>> = tree
-            .modules
-            .iter()
-            .map(|(path, module)| (&module.file, path.first().and_then(|room| floors.of(room))))
-            .collect();
-        let up = |(from, to): &(PathBuf, PathBuf)| floor_of[to] < floor_of[from];
+    /// The imports from a higher floor of a room, one on each line. The room without a name is the crate.
+    pub fn upwards(&self, tree: &Tree, room: &[String], floors: &Floors) -> Vec<String> {
+        let inside = tree.modules.iter().filter_map(|(path, module)| {
+            let path = path.strip_prefix(room)?;
+            Some((&module.file, path.first().and_then(|module| floors.of(module))))
+        });
+        let floor_of: BTreeMap<&PathBuf, Option<usize>> = inside.collect();
+        let up = |(from, to): &(PathBuf, PathBuf)| match (floor_of.get(from), floor_of.get(to)) {
+            (Some(from), Some(to)) => to < from,
+            _ => false,
+        };
         self.0
             .iter()
             .filter(|(arrow, _)| up(arrow))

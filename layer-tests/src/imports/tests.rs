@@ -20,7 +20,7 @@ fn upwards(files: &[(&str, &str)]) -> Vec<String> {
     let tree = tree(files);
     let floors = Floors::read(files[0].1);
     assert_eq!(floors.disagreements(&tree), Vec::<String>::new());
-    Graph::draw(&tree).upwards(&tree, &floors)
+    Graph::draw(&tree).upwards(&tree, &[], &floors)
 }
 
 #[test]
@@ -130,4 +130,19 @@ fn an_import_from_a_higher_floor_is_found() {
             "low/inner.rs takes T from top.rs"
         ]
     );
+}
+
+#[test]
+fn rooms_have_floors_of_their_own() {
+    let files = [
+        ("lib.rs", "mod other; mod room;"),
+        ("other.rs", "use crate::room::low::L;"),
+        ("room/mod.rs", "//! - `high` one\n//! - `low` two\nmod high; mod low;"),
+        ("room/high.rs", "use super::low::L; use crate::other::O;"),
+        ("room/low.rs", "use super::high::H; use crate::other::O;"),
+    ];
+    let tree = tree(&files);
+    let floors = Floors::read(files[2].1);
+    let found = Graph::draw(&tree).upwards(&tree, &["room".to_owned()], &floors);
+    assert_eq!(found, ["room/low.rs takes H from room/high.rs"]);
 }

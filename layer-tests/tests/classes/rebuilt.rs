@@ -23,7 +23,7 @@ use vkstash_recipe::capture::render_pass::uses;
 use vkstash_recipe::capture::{LibraryTraits, SubpassUse};
 use vkstash_recipe::rebuild::pipeline::{Info, pipeline};
 use vkstash_recipe::rebuild::render_pass::{Form, render_pass};
-use vkstash_recipe::rebuild::{Device, Limits, Source, objects};
+use vkstash_recipe::rebuild::{Device, Limits, StageCode, objects};
 use vkstash_store::stash::inspect::list_applications;
 use vkstash_store::stash::open::Stash;
 
@@ -67,8 +67,8 @@ struct Replay<'a> {
 }
 
 impl Device for Replay<'_> {
-    fn module(&self, identity: &Key) -> Option<Source<'_>> {
-        self.modules.get(identity).copied().map(Source::Module)
+    fn module(&self, identity: &Key) -> Option<StageCode<'_>> {
+        self.modules.get(identity).copied().map(StageCode::Module)
     }
 
     fn has_identifiers_of(&self, _: &[u8; 16]) -> bool {

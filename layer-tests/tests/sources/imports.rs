@@ -8,6 +8,8 @@ use vkstash_layer_tests::imports::floors::Floors;
 use vkstash_layer_tests::imports::graph::Graph;
 use vkstash_layer_tests::imports::tree::Tree;
 
+/// The words of a map that lists the highest floor first.
+const DOWN: &str = "from the top down";
 /// A workspace of its own.
 const BESIDE: &str = "layer-tests/store-bench";
 
@@ -66,7 +68,15 @@ fn nothing_imports_upwards() {
         let tree = tree(&root);
         let floors = Floors::read(&read(&root).unwrap());
         found.extend(floors.disagreements(&tree));
-        found.extend(Graph::draw(&tree).upwards(&tree, &floors));
+        let graph = Graph::draw(&tree);
+        found.extend(graph.upwards(&tree, &[], &floors));
+        // Rooms whose map has floors, too.
+        for (room, module) in tree.modules.iter().filter(|(room, _)| !room.is_empty()) {
+            let text = read(&module.file).unwrap();
+            if text.lines().take_while(|line| line.starts_with("//!")).any(|line| line.contains(DOWN)) {
+                found.extend(graph.upwards(&tree, room, &Floors::read(&text)));
+            }
+        }
     }
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
