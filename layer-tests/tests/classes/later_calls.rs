@@ -339,8 +339,8 @@ fn offer(input: &Value) -> Value {
     json!([taken.len(), taken.iter().filter(|(offered, compiled)| offered == *compiled).count()])
 }
 
-/// Measures what src/state/process/policy.rs says of drivers. VKSTASH_TEST_DRIVER names another driver; --nocapture prints
-/// the result.
+/// Measures what src/state/process/policy.rs says of drivers. VKSTASH_TEST_DRIVER names another driver; --nocapture
+/// prints the result.
 #[test]
 fn caches_of_captured_pipelines_behave_as_the_table_of_drivers_says() {
     scenario(&[("offer", offer)], |scenario| {

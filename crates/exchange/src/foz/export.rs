@@ -18,7 +18,7 @@ use vkstash_recipe::capture::{LibraryTraits, SubpassUse};
 use vkstash_recipe::device_configuration::DeviceConfiguration;
 use vkstash_recipe::rebuild::pipeline::{Info, pipeline};
 use vkstash_recipe::rebuild::render_pass::{Form, render_pass};
-use vkstash_recipe::rebuild::{Device, Limits, Source, objects};
+use vkstash_recipe::rebuild::{Device, Limits, StageCode, objects};
 use vkstash_store::part::open::Part;
 
 use super::chain::unlink;
@@ -158,8 +158,8 @@ fn hash(key: &Key) -> u64 {
 }
 
 impl Device for Known {
-    fn module(&self, identity: &Key) -> Option<Source<'_>> {
-        self.modules.contains(identity).then(|| Source::Module(vk::ShaderModule::from_raw(hash(identity))))
+    fn module(&self, identity: &Key) -> Option<StageCode<'_>> {
+        self.modules.contains(identity).then(|| StageCode::Module(vk::ShaderModule::from_raw(hash(identity))))
     }
 
     fn has_identifiers_of(&self, _: &[u8; 16]) -> bool {

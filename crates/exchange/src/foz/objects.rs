@@ -9,7 +9,7 @@ use vkstash_model::recipe::{Sampler, SetLayout};
 use vkstash_model::record::Key;
 use vkstash_recipe::capture::{Library, LibraryTraits, Objects, SubpassUse};
 use vkstash_recipe::chain::Refusal;
-use vkstash_recipe::rebuild::{Device, Limits, Source};
+use vkstash_recipe::rebuild::{Device, Limits, StageCode};
 
 /// What was read of an archive so far.
 #[derive(Default)]
@@ -83,8 +83,8 @@ fn some<T: Handle>() -> T {
 
 /// A device for which everything that was captured can be rebuilt, unless it contradicts itself.
 impl Device for Known {
-    fn module(&self, _: &Key) -> Option<Source<'_>> {
-        Some(Source::Module(some()))
+    fn module(&self, _: &Key) -> Option<StageCode<'_>> {
+        Some(StageCode::Module(some()))
     }
 
     fn has_identifiers_of(&self, _: &[u8; 16]) -> bool {

@@ -18,13 +18,14 @@ const CALL_OPTIONS: u64 = FAIL_ON | EARLY_RETURN;
 /// VK_PIPELINE_CREATE_2_EXECUTION_GRAPH_BIT_AMDX: a node of execution graphs, which the layer passes by.
 const NODE: u64 = 1 << 32;
 
-/// Flags whose pipelines drivers keep out of their caches: what comes back is asked for, not cached code.
+/// Flags by which a program asks for data beside the code (handles for a replay, data of pipeline binaries). Drivers
+/// keep such pipelines out of their caches.
 const CAPTURING: u64 = vk::PipelineCreateFlags::RAY_TRACING_SHADER_GROUP_HANDLE_CAPTURE_REPLAY_KHR.as_raw()
     as u64
     | CAPTURE_DATA;
 
-/// Flags for what tools look into. They are hashed where cached pipelines answer as compiled ones do
-/// ([`super::Objects::looked_into`]).
+/// Flags that let tools read statistics and internal representations of a pipeline. They are hashed where cached
+/// pipelines give the same answers as compiled ones ([`super::Objects::looked_into`]).
 pub const LOOKED_INTO: u64 = (vk::PipelineCreateFlags::CAPTURE_STATISTICS_KHR.as_raw()
     | vk::PipelineCreateFlags::CAPTURE_INTERNAL_REPRESENTATIONS_KHR.as_raw())
     as u64;
@@ -35,21 +36,21 @@ pub const RETAINS: u64 = vk::PipelineCreateFlags::RETAIN_LINK_TIME_OPTIMIZATION_
 /// The pipeline is a library.
 pub const LIBRARY: u64 = vk::PipelineCreateFlags::LIBRARY_KHR.as_raw() as u64;
 
-/// Flags that a link may have and still need no compiler: options of the call, and what says what the
-/// link may be used for.
-pub const PLAIN_LINK: u64 = CALL_OPTIONS
-    | LOOKED_INTO
-    | (vk::PipelineCreateFlags::DISABLE_OPTIMIZATION.as_raw()
-        | vk::PipelineCreateFlags::ALLOW_DERIVATIVES.as_raw()
-        | vk::PipelineCreateFlags::VIEW_INDEX_FROM_DEVICE_INDEX.as_raw()
-        | vk::PipelineCreateFlags::INDIRECT_BINDABLE_NV.as_raw()
-        | vk::PipelineCreateFlags::RENDERING_FRAGMENT_SHADING_RATE_ATTACHMENT_KHR.as_raw()
-        | vk::PipelineCreateFlags::RENDERING_FRAGMENT_DENSITY_MAP_ATTACHMENT_EXT.as_raw()
-        | vk::PipelineCreateFlags::COLOR_ATTACHMENT_FEEDBACK_LOOP_EXT.as_raw()
-        | vk::PipelineCreateFlags::DEPTH_STENCIL_ATTACHMENT_FEEDBACK_LOOP_EXT.as_raw()
-        | vk::PipelineCreateFlags::NO_PROTECTED_ACCESS_EXT.as_raw()
-        | vk::PipelineCreateFlags::PROTECTED_ACCESS_ONLY_EXT.as_raw()
-        | vk::PipelineCreateFlags::DESCRIPTOR_BUFFER_EXT.as_raw()) as u64;
+/// Flags that say how a pipeline may be used, and with which a link needs no compiler.
+const STATED_USE: u64 = (vk::PipelineCreateFlags::DISABLE_OPTIMIZATION.as_raw()
+    | vk::PipelineCreateFlags::ALLOW_DERIVATIVES.as_raw()
+    | vk::PipelineCreateFlags::VIEW_INDEX_FROM_DEVICE_INDEX.as_raw()
+    | vk::PipelineCreateFlags::INDIRECT_BINDABLE_NV.as_raw()
+    | vk::PipelineCreateFlags::RENDERING_FRAGMENT_SHADING_RATE_ATTACHMENT_KHR.as_raw()
+    | vk::PipelineCreateFlags::RENDERING_FRAGMENT_DENSITY_MAP_ATTACHMENT_EXT.as_raw()
+    | vk::PipelineCreateFlags::COLOR_ATTACHMENT_FEEDBACK_LOOP_EXT.as_raw()
+    | vk::PipelineCreateFlags::DEPTH_STENCIL_ATTACHMENT_FEEDBACK_LOOP_EXT.as_raw()
+    | vk::PipelineCreateFlags::NO_PROTECTED_ACCESS_EXT.as_raw()
+    | vk::PipelineCreateFlags::PROTECTED_ACCESS_ONLY_EXT.as_raw()
+    | vk::PipelineCreateFlags::DESCRIPTOR_BUFFER_EXT.as_raw()) as u64;
+
+/// Flags with which a link still needs no compiler: options of the call, and statements about the use of the link.
+pub const PLAIN_LINK: u64 = CALL_OPTIONS | LOOKED_INTO | STATED_USE;
 
 /// VK_PIPELINE_CREATE_2_DESCRIPTOR_HEAP_BIT_EXT, of an extension newer than the bindings: no layout is read.
 pub const DESCRIPTOR_HEAP: u64 = 1 << 36;
@@ -63,14 +64,11 @@ const HASHED_NEWER: u64 =
 /// Flags that are hashed as they are.
 const HASHED: u64 = HASHED_NEWER
     | LIBRARY
-    | (vk::PipelineCreateFlags::DISABLE_OPTIMIZATION.as_raw()
-        | vk::PipelineCreateFlags::ALLOW_DERIVATIVES.as_raw()
-        | vk::PipelineCreateFlags::DERIVATIVE.as_raw()
-        | vk::PipelineCreateFlags::VIEW_INDEX_FROM_DEVICE_INDEX.as_raw()
+    | STATED_USE
+    | (vk::PipelineCreateFlags::DERIVATIVE.as_raw()
         | vk::PipelineCreateFlags::DISPATCH_BASE.as_raw()
         | vk::PipelineCreateFlags::LINK_TIME_OPTIMIZATION_EXT.as_raw()
         | vk::PipelineCreateFlags::RETAIN_LINK_TIME_OPTIMIZATION_INFO_EXT.as_raw()
-        | vk::PipelineCreateFlags::INDIRECT_BINDABLE_NV.as_raw()
         | vk::PipelineCreateFlags::RAY_TRACING_SKIP_TRIANGLES_KHR.as_raw()
         | vk::PipelineCreateFlags::RAY_TRACING_SKIP_AABBS_KHR.as_raw()
         | vk::PipelineCreateFlags::RAY_TRACING_NO_NULL_ANY_HIT_SHADERS_KHR.as_raw()
@@ -79,14 +77,7 @@ const HASHED: u64 = HASHED_NEWER
         | vk::PipelineCreateFlags::RAY_TRACING_NO_NULL_INTERSECTION_SHADERS_KHR.as_raw()
         | vk::PipelineCreateFlags::RAY_TRACING_ALLOW_MOTION_NV.as_raw()
         | vk::PipelineCreateFlags::RAY_TRACING_OPACITY_MICROMAP_EXT.as_raw()
-        | vk::PipelineCreateFlags::RAY_TRACING_DISPLACEMENT_MICROMAP_NV.as_raw()
-        | vk::PipelineCreateFlags::RENDERING_FRAGMENT_SHADING_RATE_ATTACHMENT_KHR.as_raw()
-        | vk::PipelineCreateFlags::RENDERING_FRAGMENT_DENSITY_MAP_ATTACHMENT_EXT.as_raw()
-        | vk::PipelineCreateFlags::COLOR_ATTACHMENT_FEEDBACK_LOOP_EXT.as_raw()
-        | vk::PipelineCreateFlags::DEPTH_STENCIL_ATTACHMENT_FEEDBACK_LOOP_EXT.as_raw()
-        | vk::PipelineCreateFlags::NO_PROTECTED_ACCESS_EXT.as_raw()
-        | vk::PipelineCreateFlags::PROTECTED_ACCESS_ONLY_EXT.as_raw()
-        | vk::PipelineCreateFlags::DESCRIPTOR_BUFFER_EXT.as_raw()) as u64;
+        | vk::PipelineCreateFlags::RAY_TRACING_DISPLACEMENT_MICROMAP_NV.as_raw()) as u64;
 
 /// The pipeline derives from another one.
 pub const DERIVATIVE: u64 = vk::PipelineCreateFlags::DERIVATIVE.as_raw() as u64;
@@ -94,8 +85,8 @@ pub const DERIVATIVE: u64 = vk::PipelineCreateFlags::DERIVATIVE.as_raw() as u64;
 /// A link whose libraries' shaders are optimized again.
 pub const OPTIMIZES_LINK: u64 = vk::PipelineCreateFlags::LINK_TIME_OPTIMIZATION_EXT.as_raw() as u64;
 
-/// What of the effective flags goes into the recipe. `looked_into`: those of [`LOOKED_INTO`] with which cached
-/// pipelines answer as compiled ones do.
+/// The part of the effective flags that goes into the recipe. `looked_into`: the flags of [`LOOKED_INTO`] with which
+/// cached pipelines give the same answers as compiled ones.
 pub fn hashed(flags: u64, looked_into: vk::PipelineCreateFlags) -> Result<u64, Refusal> {
     if flags & NODE != 0 {
         let s_type = vk::StructureType::PIPELINE_SHADER_STAGE_NODE_CREATE_INFO_AMDX.as_raw();

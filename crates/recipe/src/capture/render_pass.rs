@@ -98,22 +98,25 @@ impl Chained<'_> {
     }
 }
 
+/// The members of an attachment, whose names and types are the same in both forms.
+macro_rules! attachment_members {
+    ($a:expr) => {
+        [
+            $a.flags.as_raw(),
+            $a.format.as_raw() as u32,
+            $a.samples.as_raw(),
+            $a.load_op.as_raw() as u32,
+            $a.store_op.as_raw() as u32,
+            $a.stencil_load_op.as_raw() as u32,
+            $a.stencil_store_op.as_raw() as u32,
+            $a.initial_layout.as_raw() as u32,
+            $a.final_layout.as_raw() as u32,
+        ]
+    };
+}
+
 fn attachment1(a: &vk::AttachmentDescription) -> Attachment {
-    Attachment {
-        members: attachment_members(
-            a.flags,
-            a.format,
-            a.samples,
-            [
-                a.load_op.as_raw(),
-                a.store_op.as_raw(),
-                a.stencil_load_op.as_raw(),
-                a.stencil_store_op.as_raw(),
-            ],
-            [a.initial_layout, a.final_layout],
-        ),
-        extensions: Vec::new(),
-    }
+    Attachment { members: attachment_members!(a), extensions: Vec::new() }
 }
 
 fn dependency1(d: &vk::SubpassDependency, view_offset: i32) -> Dependency {
@@ -184,18 +187,7 @@ pub unsafe fn render_pass2(info: &vk::RenderPassCreateInfo2<'_>) -> Result<Rende
     };
     let attachments = attachments.iter().map(|a| {
         Ok(Attachment {
-            members: attachment_members(
-                a.flags,
-                a.format,
-                a.samples,
-                [
-                    a.load_op.as_raw(),
-                    a.store_op.as_raw(),
-                    a.stencil_load_op.as_raw(),
-                    a.stencil_store_op.as_raw(),
-                ],
-                [a.initial_layout, a.final_layout],
-            ),
+            members: attachment_members!(a),
             // SAFETY: the attachment is an element of a valid create info, so its chain is valid.
             extensions: unsafe { owned_plain(a.p_next) }?,
         })
@@ -304,26 +296,4 @@ unsafe fn reference2(r: &vk::AttachmentReference2<'_>) -> Result<Reference, Refu
         // SAFETY: the reference is a valid VkAttachmentReference2, so its chain is valid.
         extensions: unsafe { owned_plain(r.p_next) }?,
     })
-}
-
-fn attachment_members(
-    flags: vk::AttachmentDescriptionFlags,
-    format: vk::Format,
-    samples: vk::SampleCountFlags,
-    operations: [i32; 4],
-    layouts: [vk::ImageLayout; 2],
-) -> [u32; 9] {
-    let [load, store, stencil_load, stencil_store] = operations.map(|operation| operation as u32);
-    let [initial, last] = layouts.map(|layout| layout.as_raw() as u32);
-    [
-        flags.as_raw(),
-        format.as_raw() as u32,
-        samples.as_raw(),
-        load,
-        store,
-        stencil_load,
-        stencil_store,
-        initial,
-        last,
-    ]
 }

@@ -11,6 +11,7 @@ use std::ptr;
 
 use ash::vk::{self, DynamicState as D};
 
+use self::structures::StructureBuilder;
 use super::arena::{Arena, Chain};
 use super::extensions;
 use super::stage::{dynamic, layout, put_flags, stage};
@@ -53,7 +54,7 @@ pub fn graphics<'a>(
     let shown = !traits.discards;
     let (render_pass, subpass, uses) = target(&mut arena, &mut chain, graphics, subsets, shown, device)?;
     extensions::chain(&mut arena, &mut chain, &graphics.extensions, |arena, chain, flattened| {
-        structures::pipeline(arena, chain, flattened, &dynamic, device.limits())
+        StructureBuilder::of(arena, chain, flattened, &dynamic, device.limits()).pipeline()
     })?;
 
     let present = stages_of(graphics, subsets)?;
@@ -233,7 +234,8 @@ impl Pieces<'_> {
         if !subsets.fragment_shader() || shown || !in_render_pass {
             return Ok(given);
         }
-        // Nothing reads it of what is discarded, but beside a render pass it must be there (06631).
+        // The driver does not read multisample state where rasterization is discarded, but with a render pass it must
+        // be there (06631).
         let one = vk::PipelineMultisampleStateCreateInfo::default()
             .rasterization_samples(vk::SampleCountFlags::TYPE_1);
         Ok(self.arena.place(one)?.cast_const())
@@ -341,8 +343,8 @@ fn target(
                 color: color.iter().any(|&format| format != 0),
                 depth_stencil: *depth != 0 || *stencil != 0,
             };
-            // Without a structure, or without formats that are read, nobody knows of any attachment but a fragment
-            // shader by itself.
+            // Without formats that are read no attachment is known. A fragment shader without fragment output state
+            // then counts as one that uses depth (09035).
             Ok((vk::RenderPass::null(), 0, if reads { drawn } else { alone }))
         }
     }

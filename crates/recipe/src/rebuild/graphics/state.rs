@@ -2,7 +2,7 @@
 
 use ash::vk::{self, DynamicState as D};
 
-use super::structures;
+use super::structures::StructureBuilder;
 use crate::capture::graphics::Dynamic;
 use crate::rebuild::arena::{Arena, Chain};
 use crate::rebuild::extensions::{self, chain_plain};
@@ -129,7 +129,7 @@ pub fn viewport(
     })?;
     let mut chain = Chain::default();
     extensions::chain(arena, &mut chain, &state.extensions, |arena, chain, flattened| {
-        structures::viewport(arena, chain, flattened, dynamic, limits)
+        StructureBuilder::of(arena, chain, flattened, dynamic, limits).viewport()
     })?;
     Ok(vk::PipelineViewportStateCreateInfo {
         p_next: chain.head(),
@@ -186,7 +186,7 @@ pub fn multisample(
     let mask = arena.copy(&state.sample_mask)?;
     let mut chain = Chain::default();
     extensions::chain(arena, &mut chain, &state.extensions, |arena, chain, flattened| {
-        structures::multisample(arena, chain, flattened, dynamic, limits)
+        StructureBuilder::of(arena, chain, flattened, dynamic, limits).multisample()
     })?;
     Ok(vk::PipelineMultisampleStateCreateInfo {
         p_next: chain.head(),
@@ -275,7 +275,7 @@ pub fn color_blend(
     }
     let mut chain = Chain::default();
     extensions::chain(arena, &mut chain, &state.extensions, |arena, chain, flattened| {
-        structures::color_blend(arena, chain, flattened, dynamic, limits)
+        StructureBuilder::of(arena, chain, flattened, dynamic, limits).color_blend()
     })?;
     Ok(vk::PipelineColorBlendStateCreateInfo {
         p_next: chain.head(),
