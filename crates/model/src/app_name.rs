@@ -19,15 +19,15 @@ pub struct AppName {
     pub folder: String,
 }
 
-/// What tells applications apart.
+/// The properties by which applications are told apart.
 #[derive(Clone, Copy, Debug)]
 pub struct Identity<'a> {
     /// VkApplicationInfo::pApplicationName; may be any bytes, and empty.
     pub application: &'a [u8],
     /// The program.
     pub program: &'a Program,
-    /// The number that Steam has given to the game. What a game starts besides (launchers, handlers of crashes) has the
-    /// same number and another file.
+    /// The number that Steam has given to the game. Other programs that the game starts (launchers, handlers of
+    /// crashes) have the same number and another file.
     pub steam: Option<u64>,
 }
 

@@ -95,8 +95,9 @@ const LOADER: Wrapper = wrapper(
 const SHELLS: &[&str] = &["sh", "bash", "dash", "ash", "zsh", "ksh"];
 
 /// The word that names the program which a command of these words runs in the end: the first one that ends in `.exe`,
-/// whatever starts that. Where it cannot be told, the program of which it cannot: a shell with a text that is more than
-/// one simple command, for instance. Empty: there are no words.
+/// whatever starts it. Without one, programs that only start another one are followed as far as their arguments are
+/// understood: a shell whose text is more than one simple command, for instance, is named itself. Empty: there are no
+/// words.
 pub fn program<'a>(words: &[&'a [u8]]) -> &'a [u8] {
     if let Some(exe) = words.iter().find(|word| is_exe(word)) {
         return exe;

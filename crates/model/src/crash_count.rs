@@ -12,17 +12,17 @@ pub struct CompileDeaths {
     pub unix_ms: u64,
 }
 
-/// What is counted under a key that is not that of workers.
+/// The crash count of a key other than that of workers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CrashCount {
     /// Processes that died while a driver looked at the artifact.
     pub of_artifact: u8,
-    /// Those that ended while a driver compiled the pipeline. None: none since it was last compiled.
+    /// Processes that ended while a driver compiled the pipeline. None: none has since the pipeline was last compiled.
     pub compile: Option<CompileDeaths>,
 }
 
 impl CrashCount {
-    /// Reads a payload. What is too short, or of a later version, counts nothing.
+    /// Reads a payload. A payload that is too short, or of a later version, counts nothing.
     pub fn of(payload: &[u8]) -> CrashCount {
         let of_artifact = payload.first().copied().unwrap_or(0);
         let compile = match *payload {

@@ -1,8 +1,9 @@
 //! Options of drivers, as one digest: what they read of the environment and of configuration files, and what may decide
 //! which code they compile. docs/format.md has the bytes, docs/contract.md (7.8) the reason.
 //!
-//! Names are of Mesa 25.0.7 and of what was public of Mesa 26, of AMD's and of NVIDIA's drivers in November 2026. Whole
-//! families count, so that a new variable of a known driver does; what is left out costs nothing but names.
+//! Names are of Mesa 25.0.7, and of those parts of Mesa 26 and of AMD's and NVIDIA's drivers that were public in
+//! November 2026. All names that begin in a known way count, so that a new variable of a known driver counts, too. A
+//! list excludes those that decide no code.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -13,7 +14,7 @@ use std::time::UNIX_EPOCH;
 use crate::key::{self, digest};
 use crate::record::Key;
 
-/// How the names of variables begin that drivers and their compilers read.
+/// The prefixes of the variables that drivers and their compilers read.
 const VARIABLES: &str = "MESA_ NIR_ DRIRC_ \
     ACO_ RADV_ AMD_ AMDVLK_ VK_AMD_ \
     ANV_ HASVK_ INTEL_ JAY_ \
@@ -21,14 +22,14 @@ const VARIABLES: &str = "MESA_ NIR_ DRIRC_ \
     TU_ IR3_ FD_ PANVK_ PAN_ BIFROST_ MIDGARD_ V3D_ V3DV_ ASAHI_ AGX_ HK_ PVR_ PCO_ ROGUE_ \
     LVP_ LP_ GALLIVM_ GALLIUM_ DRAW_ DZN_ DXIL_ VN_";
 
-/// How the names of driconf options begin, each of which is also a variable that comes before the files
+/// The prefixes of driconf options. Each option is also a variable, which takes precedence over the files
 /// (src/util/xmlconfig.c of Mesa).
 const DRICONF: &str = "radv_ anv_ hasvk_ intel_ nvk_ tu_ pan_ panvk_ v3dv_ lvp_ hk_ pvr_ dzn_ venus_ vk_ force_vk_ \
     fake_sparse force_indirect_descriptors fp64_workaround_enabled limit_trig_input_range lower_depth_range_rate \
     no_16bit shader_spilling_rate";
 
-/// How the names of those begin that decide no code: where caches are and how large they become, windows and the choice
-/// of a device (which the device header names), logs, dumps and traces.
+/// The prefixes of variables and options that are excluded because they decide no code: the places and sizes of caches,
+/// windows, the choice of a device (which the device header names), logs, dumps and traces.
 const LEFT_OUT: &str = "MESA_DISK_CACHE_ MESA_SHADER_CACHE_ MESA_GLSL_CACHE_ AMD_SHADER_DISK_CACHE_ \
     AMD_VK_PIPELINE_CACHE_ AMD_VK_USE_PIPELINE_CACHE AMD_VK_ENABLE_INTERNAL_PIPELINECACHING_TO_DISK \
     ANV_ENABLE_PIPELINE_CACHE V3DV_ENABLE_PIPELINE_CACHE V3DV_MAX_BO_CACHE_SIZE __GL_SHADER_DISK_CACHE \
@@ -40,7 +41,7 @@ const LEFT_OUT: &str = "MESA_DISK_CACHE_ MESA_SHADER_CACHE_ MESA_GLSL_CACHE_ AMD
     RADV_THREAD_TRACE_ INTEL_MEASURE INTEL_DECODE INTEL_GPU_TRACEPOINT TU_GPU_TRACEPOINT FD_RD_DUMP GALLIUM_HUD \
     GALLIUM_TRACE GALLIUM_LOG_FILE __GL_APPLICATION_PROFILE_LOG";
 
-/// The folder of driconf files that stands for those of the system.
+/// The variable that names folders of driconf files, which are read in place of the system's.
 const FOLDER: &str = "DRIRC_CONFIGDIR";
 
 /// Whether a variable may decide which code a driver compiles.
@@ -107,7 +108,7 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    /// Those of Mesa 25.0.7's drivers that decide code, and those of players that might.
+    /// Variables of Mesa 25.0.7's drivers that decide code, and variables that players set and that might decide code.
     const COUNT: &str = "ACO_DEBUG RADV_DEBUG RADV_PERFTEST RADV_EXPERIMENTAL RADV_TRAP_HANDLER RADV_TEX_ANISO \
         RADV_FORCE_VRS RADV_RRA_TRACE_HISTORY_SIZE AMD_FAST_HS_MSG AMD_IMAGE_OPCODES AMD_CU_MASK \
         ANV_DEBUG ANV_NO_GPL INTEL_DEBUG INTEL_SIMD_DEBUG INTEL_PRECISE_TRIG INTEL_SHADER_ASM_READ_PATH JAY_DEBUG \
@@ -118,7 +119,7 @@ mod tests {
         __GL_WRITE_TEXT_SECTION radv_disable_trunc_coord radv_invariant_geom vk_lower_terminate_to_discard no_16bit \
         anv_assume_full_subgroups intel_stack_id hk_fake_minmax shader_spilling_rate";
 
-    /// What has no say, as it stands in the environment of players, of Steam and of `vkstash`.
+    /// Variables that decide no code, from the environment of players, of Steam and of `vkstash`.
     const DO_NOT: &str = "PATH HOME LANG DISPLAY WAYLAND_DISPLAY LD_PRELOAD DRI_PRIME AMDGPU_GPU_ID MANGOHUD ENABLE_VKBASALT \
         SteamAppId DXVK_HUD VKD3D_CONFIG PROTON_LOG WINEPREFIX VKSTASH VKSTASH_DIR VK_DRIVER_FILES VK_ICD_FILENAMES \
         VK_INSTANCE_LAYERS VK_LOADER_LAYERS_ENABLE VK_ADD_IMPLICIT_LAYER_PATH NODEVICE_SELECT mesa_glthread \
@@ -141,7 +142,7 @@ mod tests {
         for name in DO_NOT.split_whitespace() {
             assert!(!counts(OsStr::new(name)), "{name}");
         }
-        // None that is left out is of no family.
+        // Each excluded prefix continues one of the others.
         for name in LEFT_OUT.split_whitespace() {
             let is_of_a_family = |list: &str| list.split_whitespace().any(|start| name.starts_with(start));
             assert!(is_of_a_family(VARIABLES) || is_of_a_family(DRICONF), "{name}");
@@ -188,7 +189,7 @@ mod tests {
         }
         assert!((1..seen.len()).all(|place| !seen[..place].contains(&seen[place])));
 
-        // Drivers read neither what is no *.conf, nor the system's files beside a folder of the user's.
+        // Drivers read *.conf files only, and where the user names a folder they do not read the system's files.
         fs::write(path("system/README"), "x").unwrap();
         assert_eq!(seen.last(), Some(&of(&[])));
         let own = of(&[(FOLDER, &other)]);

@@ -30,20 +30,20 @@ impl Refusals {
     }
 }
 
-/// What names a sibling in a record: the first bytes of the digest of what its devices enable.
+/// Name of a sibling in a record: the first bytes of the digest of the features that its devices enable.
 pub type SiblingName = [u8; 8];
 
-/// What names an artifact in a record: the first bytes of its payload.
+/// Name of an artifact in a record: the first bytes of its payload.
 pub type ArtifactName = [u8; 8];
 
-/// What a worker of `vkstash prewarm` did while the driver compiled a pipeline.
+/// The end of a worker of `vkstash prewarm` while the driver compiled a pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkerEnd {
-    /// It died.
+    /// The worker died.
     Died = 2,
-    /// It took too long.
+    /// The worker took too long.
     Hung = 3,
-    /// It took too much memory.
+    /// The worker took too much memory.
     Memory = 4,
 }
 
@@ -55,36 +55,36 @@ pub enum Failed {
     Nothing,
     /// The driver answers the program's call with an error: it gets that call unchanged.
     Error,
-    /// A worker of `vkstash prewarm` has ended so: no worker tries the key again.
+    /// A worker of `vkstash prewarm` has ended in this way: no worker tries the key again.
     Quarantined(WorkerEnd),
-    /// The driver has refused this artifact to workers so often.
+    /// The driver has refused this artifact to workers this number of times.
     RefusedToWorkers(u8, ArtifactName),
-    /// Workers could not record so often what the driver had.
+    /// Workers could not record the pipeline that the driver had, this number of times.
     NotRecorded(u8),
     /// The driver has refused the artifacts of all siblings.
     SiblingsRefused,
     /// The driver has refused the artifacts of some siblings, and has taken that of this one.
     SiblingTaken(SiblingName),
-    /// This version does not know the record's content, which may say the worst.
+    /// This version cannot read the record. It may state any failure, so workers leave the key alone.
     Unknown,
 }
 
-/// What happens to a key.
+/// An event that changes the state of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The driver has answered the program's own call with an error that does not pass.
     Error,
     /// The driver has made the pipeline for the program.
     Success,
-    /// A worker of `vkstash prewarm` has ended so.
+    /// A worker of `vkstash prewarm` has ended in this way.
     WorkerEnded(WorkerEnd),
-    /// The user has released it from quarantine.
+    /// The user has released the key from quarantine.
     Released,
     /// The driver has refused this artifact to a worker.
     RefusedToWorker(ArtifactName),
-    /// A worker could not record what the driver had.
+    /// A worker could not record the pipeline that the driver had.
     NotRecorded,
-    /// Nor will any.
+    /// No worker can ever record the pipeline that the driver had.
     NeverRecorded,
     /// The driver has refused the artifacts of all siblings.
     SiblingsRefused,
@@ -92,7 +92,7 @@ pub enum Event {
     SiblingTaken(SiblingName),
 }
 
-/// What failed so often for a worker is not tried again by any. One failure may be chance.
+/// The number of failures after which no worker tries the same again. One failure may be chance.
 const MOST_TRIES: u8 = 2;
 
 impl Failed {
@@ -114,7 +114,7 @@ impl Failed {
         }
     }
 
-    /// The record. None: there is none that says so.
+    /// The record of this state. None: no record states it.
     pub fn record(self) -> Option<Box<[u8]>> {
         let of_name = |head: &[u8], name: [u8; 8]| head.iter().copied().chain(name).collect();
         Some(match self {
@@ -129,8 +129,9 @@ impl Failed {
         })
     }
 
-    /// The state after an event. What is grave ends by what says the opposite, and by nothing else; what siblings had
-    /// gives way to what the driver has said of the key's own.
+    /// The state after an event. A grave state gives way to another grave one, and to the event that contradicts it: a
+    /// success after an error, a release after a quarantine. A state about siblings gives way to a state about the
+    /// key's own artifact.
     pub fn after(self, event: Event) -> Failed {
         match (self, event) {
             (_, Event::Error) => Failed::Error,
@@ -150,7 +151,8 @@ impl Failed {
         }
     }
 
-    /// Whether workers leave the key alone: a driver fails with it, a worker has died of it, or that cannot be told.
+    /// Whether workers leave the key alone: a driver fails with it, a worker has died of it, or this version cannot
+    /// read the record.
     pub fn is_grave(self) -> bool {
         matches!(self, Failed::Error | Failed::Quarantined(_) | Failed::Unknown)
     }
@@ -160,8 +162,8 @@ impl Failed {
         !self.is_grave() && !matches!(self, Failed::NotRecorded(MOST_TRIES..))
     }
 
-    /// The artifact that workers do not offer to the driver any more. Programs may be served it all the same: of a
-    /// link the recipe does not say everything.
+    /// The artifact that workers do not offer to the driver any more. Programs may be served it all the same: the
+    /// recipe of a link does not describe everything, so the driver may take the artifact in the program's own call.
     pub fn not_offered_by_workers(&self) -> Option<&ArtifactName> {
         if let Failed::RefusedToWorkers(MOST_TRIES.., artifact) = self { Some(artifact) } else { None }
     }

@@ -68,7 +68,7 @@ pub const LAYOUT: &[u8; 8] = b"vks:lay\0";
 pub const RENDER_PASS: &[u8; 8] = b"vks:rpa\0";
 /// Tag of the options of a driver.
 pub const DRIVER_OPTIONS: &[u8; 8] = b"vks:opt\0";
-/// Tag of device set-ups.
+/// Tag of device configurations.
 pub const DEVICE_CONFIGURATION: &[u8; 8] = b"vks:dev\0";
 /// Tag of drivers' identifiers.
 pub const IDENTIFIER: &[u8; 8] = b"vks:idn\0";

@@ -89,8 +89,8 @@ pub fn found(payload: &[u8]) -> Option<(Duration, FoundWith)> {
     Some((cost(payload.get(..4)?)?, with))
 }
 
-/// What stands before the blob in an artifact's payload (docs/format.md): what the compile, or the driver's answer from
-/// its own caches, took in microseconds, the form of the rest, and the refusals in a row.
+/// The bytes before the blob in an artifact's payload (docs/format.md): the microseconds that the compile took, or the
+/// driver's answer from its own caches; the form of the rest; and the number of refusals in a row.
 pub fn prefix(cost: Duration, refusals: Refusals) -> [u8; PREFIX] {
     let mut bytes = [0; PREFIX];
     bytes[..4].copy_from_slice(&cost_record(cost));
@@ -113,8 +113,9 @@ pub fn parse(payload: &[u8]) -> Option<(Duration, &[u8])> {
 /// Form of an artifact's payload: after the prefix stand the binaries of shader objects.
 const FORM_SHADERS: u8 = 4;
 
-/// What says which drivers take a shader binary: VkPhysicalDeviceShaderObjectPropertiesEXT, and what these do not
-/// cover. RADV (Mesa 25.0.7) looks at the UUID alone, which is the same whatever options make it compile otherwise.
+/// The properties that decide which drivers take a shader binary: VkPhysicalDeviceShaderObjectPropertiesEXT, and the
+/// driver's options, which these do not cover. RADV (Mesa 25.0.7) compares the UUID alone, which does not change with
+/// the options that make it compile differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShaderBinaries {
     /// shaderBinaryUUID.
@@ -129,8 +130,8 @@ pub struct ShaderBinaries {
 pub type Digest = [u8; 32];
 
 impl ShaderBinaries {
-    /// Whether a driver with these properties takes what one with `made` has made, as the specification guarantees, and
-    /// would make the same of the code.
+    /// Whether a driver with these properties takes binaries of a driver with the properties `made`, as the
+    /// specification guarantees, and would compile the same from the code.
     pub fn take(&self, made: &ShaderBinaries) -> bool {
         self.uuid == made.uuid && self.version >= made.version && self.options == made.options
     }

@@ -5,11 +5,11 @@ use std::time::Duration;
 /// One thing that was tried for a pipeline. The numbers are those of a timeline's file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Step {
-    /// What was asked, from 0 to 15.
+    /// The number of the source, from 0 to 15.
     pub source: u8,
-    /// What it answered, from 0 to 15.
+    /// The number of its answer, from 0 to 15.
     pub answer: u8,
-    /// What that took, in tenths of a microsecond; the largest number stands for more.
+    /// The time that the step took, in tenths of a microsecond; the largest number stands for more.
     pub tenths: u32,
 }
 
@@ -35,13 +35,13 @@ macro_rules! words {
 words! {
     /// Where a pipeline may be, or come from.
     StepSource {
-        /// What background work has made.
+        /// The pipelines that background work has made.
         Parked => 0, "parked";
         /// The driver's caches.
         Driver => 1, "driver";
         /// The stash.
         Stash => 2, "stash";
-        /// A cache of the layer's with what the program's would hold without the stash.
+        /// A cache of the layer's, with the pipelines that the program's cache would hold without the stash.
         Companion => 3, "companion";
         /// A compile.
         Compile => 4, "compile";
@@ -51,29 +51,29 @@ words! {
 }
 
 words! {
-    /// What has come of it.
+    /// The answer of a source.
     StepAnswer {
         /// The pipeline.
         Had => 0, "had it";
         /// The pipeline, which the driver's objects in memory cannot have had.
         HadOnDisk => 1, "had it on disk";
-        /// It has none.
+        /// The source does not have the pipeline.
         Nothing => 2, "had nothing";
-        /// It could not be asked.
+        /// The source could not be asked.
         NotAsked => 3, "not asked";
         /// The driver did not take what the stash had.
         Refused => 4, "refused";
         /// The driver answered with an error.
         Error => 5, "error";
-        /// The driver has refused it too often.
+        /// The driver has refused the artifact too often.
         LeftAlone => 6, "left alone";
-        /// The code that it needs is no longer kept.
+        /// The code that the pipeline needs is no longer kept.
         NoModule => 7, "module missing";
-        /// It would have to be compiled, which the program forbids.
+        /// The pipeline would have to be compiled, which the program forbids.
         Forbidden => 8, "forbidden";
-        /// A deferred operation of the program's goes on with it.
+        /// A deferred operation of the program goes on with the creation.
         Deferred => 9, "deferred";
-        /// Processes died of it.
+        /// Processes died of the artifact.
         Quarantined => 10, "quarantined";
         /// The disk was too slow.
         NotReady => 11, "not read in time";
@@ -105,12 +105,12 @@ words! {
         BaseMissing => 8, "base missing";
         /// There is nothing to compile, or nothing of a cache may stand in.
         PassedOn => 9, "passed on";
-        /// What background work has made comes before everything else.
+        /// Pipelines that background work has made come before everything else.
         ParkedFirst => 10, "parked first";
     }
 }
 
-/// What a creation has come to.
+/// The result of a creation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum CreationResult {

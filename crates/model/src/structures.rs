@@ -76,7 +76,7 @@ use Handling::{Bypass, Ignored, Plain, Special};
 
 /// The table. A structure of the registry without a row here does not pass the tests.
 pub static TABLE: &[Row] = &[
-    // What the call is told and tells: no part of the pipeline.
+    // Names, and options and answers of the call: no part of the pipeline.
     row(
         "PipelineCreationFeedbackCreateInfo",
         Ignored,

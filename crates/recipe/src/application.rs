@@ -5,7 +5,7 @@ use std::ffi::CStr;
 use ash::vk;
 use serde::{Deserialize, Serialize};
 
-/// What the program calls itself in VkApplicationInfo.
+/// Names and versions in the program's VkApplicationInfo.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Application {
     /// pApplicationName; any bytes.

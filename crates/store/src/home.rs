@@ -23,9 +23,9 @@ pub const MOST_BASES: usize = 16;
 pub struct Home {
     path: PathBuf,
     application: String,
-    /// Stashes that are looked into after this one, and never written: those that the process was told of.
+    /// The bases that the process was told of: stashes that are looked into after this one, and never written.
     bases: Vec<PathBuf>,
-    /// These and those of the settings, once the settings are read.
+    /// `bases` and the bases of the settings, once the settings are read.
     all_bases: OnceLock<Vec<PathBuf>>,
     opened: OnceLock<Opened>,
     /// Locked while the folders are opened.
@@ -156,8 +156,8 @@ impl Home {
             // A process that removes the folder holds its lock.
             std::thread::sleep(ATTEMPT_AFTER);
         }
-        // That process is slow, or stopped. Without the lock the folder is as safe as it is needed: only an empty
-        // folder can be removed, nothing can be created in one that was, and then this run records nothing.
+        // The process that removes the folder is slow, or stopped. The folder is used without the lock: only an empty
+        // folder can be removed, nothing can be created in a removed one, and then this run records nothing.
         root.sub_until(&self.application, true, interrupted)
     }
 }

@@ -27,7 +27,7 @@ mod segment;
 pub mod settings;
 pub mod stash;
 
-// What other crates compile too names this one as they do.
+// Files of tests that other crates compile too (`#[path]`) call this crate by its name.
 #[cfg(test)]
 extern crate self as vkstash_store;
 

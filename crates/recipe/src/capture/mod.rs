@@ -48,15 +48,15 @@ pub trait Objects {
     fn layout(&self, layout: vk::PipelineLayout) -> Result<Key, Refusal>;
     /// The digest of a live render pass and what the subpass uses.
     fn render_pass(&self, render_pass: vk::RenderPass, subpass: u32) -> Result<(Key, SubpassUse), Refusal>;
-    /// What is known of a pipeline that is a library.
+    /// The key and the traits of a pipeline that is a library.
     fn library(&self, library: vk::Pipeline) -> Result<Library, Refusal>;
     /// Whether the device has VkPhysicalDeviceBlendOperationAdvancedFeaturesEXT switched on (contract 6).
     fn advanced_blend(&self) -> bool;
-    /// Flags for what tools look into, of which cached pipelines answer as compiled ones do.
+    /// The flags for tools with which cached pipelines give the same answers as compiled ones.
     fn looked_into(&self) -> vk::PipelineCreateFlags;
 }
 
-/// What decides whether depth and blend state may be read.
+/// The attachments of a subpass that decide whether depth and blend state may be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SubpassUse {
     /// A colour attachment other than VK_ATTACHMENT_UNUSED.
@@ -65,16 +65,16 @@ pub struct SubpassUse {
     pub depth_stencil: bool,
 }
 
-/// A pipeline that others are linked of.
+/// A pipeline from which others are linked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Library {
     /// Its key.
     pub key: Key,
-    /// What a link has to know of the library.
+    /// The properties of the library on which a link depends.
     pub traits: LibraryTraits,
 }
 
-/// What decides which state a link may read.
+/// The properties of a library that decide which state a link may read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LibraryTraits {
     /// VkGraphicsPipelineLibraryFlagsEXT: the subsets in it.
@@ -89,7 +89,7 @@ pub struct LibraryTraits {
 /// The identities of SPIR-V that stands inside stages, in the order of the stages.
 pub type InlineModules = SmallVec<[Key; 2]>;
 
-/// What a recipe borrows that does not live in the program's memory, and what was computed on the way.
+/// Values from which a recipe borrows beside the program's memory, and hashes that capture has computed.
 #[derive(Default)]
 pub struct Scratch {
     algorithm: [u8; 16],
@@ -102,7 +102,7 @@ pub struct Scratch {
 pub struct Captured<'a> {
     /// Everything that decides what the driver makes.
     pub recipe: Recipe<'a>,
-    /// What has to be known of it where it is a library.
+    /// The properties on which links depend where the pipeline is a library.
     pub traits: LibraryTraits,
 }
 

@@ -138,8 +138,8 @@ impl<'a> Parsed<'a> {
         // SAFETY: `stages` are valid, and are read by the specification's rules in this pipeline (contract 6).
         let mut naming = unsafe { Naming::of(stages) };
         let flags = chained.flags.unwrap_or(flags.as_raw().into());
-        // With binaries code does not count (contract 5.5), and nothing else needs none but what an identifier names,
-        // which forbids compiling (contract 2.4).
+        // A pipeline that is made of binaries needs no code (contract 5.5). Any other stage may lack code only where an
+        // identifier names it, and then the create info must forbid compiling (contract 2.4).
         naming.lacks_code &= !chained.binaries && (naming.identifier_structure || flags & FAIL_ON != 0);
         let flags2 = chained.flags.is_some();
         let feedback = chained.feedback;

@@ -50,7 +50,8 @@ pub enum StageCode<'a> {
     Inline(vk::ShaderModuleCreateFlags, &'a [u32]),
 }
 
-/// The caller's device: the objects that a recipe names by digest, and what of the device decides how state is read.
+/// The caller's device: the objects that a recipe names by digest, and the properties that decide which state drivers
+/// read.
 pub trait Device {
     /// The code with this identity.
     fn module(&self, identity: &Key) -> Option<StageCode<'_>>;
@@ -65,16 +66,17 @@ pub trait Device {
     }
     /// The render pass with this digest, and what the subpass uses.
     fn render_pass(&self, digest: &Key, subpass: u32) -> Option<(vk::RenderPass, SubpassUse)>;
-    /// The pipeline library with this key, and what a link has to know of it.
+    /// The pipeline library with this key, and the properties on which a link depends.
     fn library(&self, key: &Key) -> Option<(vk::Pipeline, LibraryTraits)>;
     /// Whether VkPhysicalDeviceBlendOperationAdvancedFeaturesEXT is switched on: then drivers read blend attachments
     /// unless VK_DYNAMIC_STATE_COLOR_BLEND_ADVANCED_EXT is dynamic too (contract 6).
     fn advanced_blend(&self) -> bool;
-    /// The most that drivers are given of what they keep in arrays of their own.
+    /// The limits of the elements that drivers copy into arrays of their own.
     fn limits(&self) -> Limits;
 }
 
-/// The most that a device takes of what drivers copy into arrays of fixed size without looking.
+/// The most elements of each kind that a device takes. Drivers copy them into arrays of fixed size, and do not check
+/// their number.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Viewports and scissors.

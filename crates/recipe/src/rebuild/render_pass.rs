@@ -28,7 +28,8 @@ pub fn render_pass(pass: &RenderPass, limits: Limits) -> Result<Form, RebuildErr
     }
 }
 
-/// Indices that name nothing, and arrays of different lengths that Vulkan gives one count.
+/// Refuses indices of attachments and subpasses that do not exist, and arrays of different lengths for which Vulkan has
+/// one count.
 fn check(pass: &RenderPass, limits: Limits) -> Result<(), RebuildError> {
     let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
     let (attachments, subpasses) = (count(pass.attachments.len()), count(pass.subpasses.len()));

@@ -15,9 +15,9 @@ pub const SETTLED: u64 = 256 << 20;
 pub const LARGEST_MERGED: u64 = 2 * SETTLED;
 /// The number of segments of a tier that are merged. Also the factor between tiers.
 const FAN_IN: usize = 4;
-/// One dead byte in so many makes rewriting worthwhile.
+/// Segments are rewritten for their dead bytes if one byte in this many is dead, ...
 const DEAD_SHARE: u64 = 4;
-/// Fewer dead bytes do not.
+/// ... and all segments of the part together have this many dead bytes.
 const DEAD_AT_LEAST: u64 = 1 << 20;
 /// Header, checkpoint pointers, the header's copy, footer, and the index record's header and last block are neither
 /// live nor dead.

@@ -16,10 +16,12 @@ use vkstash_host::util::believed;
 use vkstash_model::record::{Key, Kind};
 use vkstash_model::same::Same;
 
-/// The hashes of the records of listed parts, in the order of the inventory.
+/// For each part whose records the inventory lists, by the places of its application and of itself: the hashes of these
+/// records, in the same order.
 pub(crate) type Listed = HashMap<(usize, usize), Vec<u64>>;
 
-/// Makes the inventory. Reads no more parts than the decisions need. None: interrupted, so that parts are missing.
+/// Makes the inventory. The records of a device part whose driver or device is gone are not read, because such a part
+/// is kept or evicted as a whole. None: `interrupted` said true before all parts were read.
 pub(crate) fn of(survey: &Survey, limits: &Limits, now: u64, work: &Work<'_>) -> Option<(Inventory, Listed)> {
     let (mut inventory, mut listed) = (Inventory::default(), Listed::new());
     let devices = Devices::of(survey, work.interrupted);
@@ -67,7 +69,7 @@ pub(crate) fn of(survey: &Survey, limits: &Limits, now: u64, work: &Work<'_>) ->
                 bytes: part.bytes,
                 frame: bounds::FRAME,
                 last_use: part.last_use,
-                // A run that is served and writes nothing has no file of the part open.
+                // A program that is served from the part, and writes nothing to it, does not show in its files.
                 current: open[place] || current && !foreign,
                 listing,
             });

@@ -19,9 +19,11 @@ use vkstash_host::util::unix_ms;
 
 /// Bytes that are written at most while a process ends.
 const SHUTDOWN_SCRATCH: u64 = 8 << 20;
-/// No inventory is made of a larger stash while a process ends. A process that is idle for a while does that.
+/// The size of the largest stash of which an inventory is made while a process ends. Larger ones are left to a process
+/// that is idle for a while.
 const SHUTDOWN_INVENTORY: u64 = 256 << 20;
-/// Bytes that are written at most if less is free than should be: shrinking a file writes a new one first.
+/// Bytes that are written at most where less space is free than should be: a merge writes its new file before it
+/// deletes the old ones.
 const EMERGENCY_SCRATCH: u64 = 64 << 20;
 
 /// Enforces the limits for all stashes below `root`, merges segments, and removes folders without a record. A missing

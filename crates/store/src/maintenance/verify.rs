@@ -216,7 +216,8 @@ fn of_part(
     let others: Vec<_> = others.map(|name| (name, 0)).collect();
     for (file, bytes) in part.files.iter().chain(&others) {
         match load::load(&folder, file, identity.as_ref()) {
-            // No file's header was that of this folder, nor is this one's, which may have been written since.
+            // No file had a header of this folder when the identity was read. A file that was written since may have
+            // one, but this file has none.
             Ok(loaded) if identity.is_none() && !loaded.header.as_ref().is_some_and(is_own) => {
                 bad.push(Bad::new(file, Fault::Refused(Refusal::OtherPart)));
             }

@@ -25,7 +25,7 @@ pub enum Admission {
     NotYet,
 }
 
-/// Marks what the driver is at.
+/// A mark in the guard file, which is cleared when this value is dropped.
 pub struct InFlight {
     pub(super) part: Arc<Part>,
     pub(super) slot: Slot,
@@ -59,7 +59,7 @@ impl Part {
         self.admit_call(key, Work::Artifact(key))
     }
 
-    /// [`Part::admit`] for that work of the driver's, which the crash count of this key counts.
+    /// [`Part::admit`] for this work of the driver. Deaths during the work are counted under this key.
     pub(super) fn admit_call(&self, key: &Key, work: Work<'_>) -> Admission {
         if self.is_quarantined(key) {
             return Admission::Quarantined;

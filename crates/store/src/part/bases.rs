@@ -12,8 +12,8 @@ use crate::part::tallies::Tallies;
 use vkstash_host::disk::errors::OpenError;
 use vkstash_model::record::{Key, Kind};
 
-/// Whether a base's records of that kind count. What a driver did on the machine where the base was made, and when a
-/// program ran there, says nothing about this machine. Crash counts count for the base's own artifacts
+/// Whether records of that kind are read from a base. Records about the behaviour of a driver and about uses tell of
+/// the machine where the base was made, and not of this one. A base's crash counts decide about its own artifacts only
 /// ([`ReadOnlyPart::read_artifact`]).
 fn counts(kind: Kind) -> bool {
     match kind {
@@ -36,7 +36,7 @@ pub(crate) struct Bases {
     parts: ReadOnlyParts,
 }
 
-/// What is needed to find them.
+/// The names by which the part is found in the bases.
 pub(crate) struct Place<'a> {
     pub(crate) home: &'a Home,
     pub(crate) identity: &'a PartIdentity,

@@ -26,9 +26,9 @@ const WITHOUT_COMPILES: u32 = 1;
 const BLOCK: usize = 64;
 /// Number of calls that can be marked at the same time. Further ones are not marked.
 const SLOTS: u32 = 64;
-/// What the header says of a process that gives unverified artifacts to a driver, or has workers.
+/// The header's flag of a process that gives unverified artifacts to a driver, or has workers.
 const GIVES_ARTIFACTS: u32 = 1;
-/// What a slot says is in flight: an artifact, a call of a worker, or a compile.
+/// The kind of a mark in a slot: of an artifact, of a call of a worker, or of a compile.
 const ARTIFACT: u32 = 1;
 const WORKER: u32 = 2;
 const COMPILE: u32 = 3;
@@ -44,12 +44,13 @@ pub(crate) struct CrashGuard {
     taken: AtomicU64,
     /// Slots that the writer is to clear.
     to_clear: AtomicU64,
-    /// A program's thread may wait so long for a mark.
+    /// The time that a thread of the program may wait for a mark.
     patience: Duration,
-    /// Creating the file, or a mark, took longer: threads of the program write no more to it.
+    /// Creating the file, or a mark, took longer than `patience`: threads of the program do not write to the file any
+    /// more.
     slow: AtomicBool,
     removed: AtomicBool,
-    /// What the header says.
+    /// Whether the header has [`GIVES_ARTIFACTS`].
     gives_artifacts: AtomicBool,
     process: u32,
 }
@@ -58,14 +59,14 @@ pub(crate) struct CrashGuard {
 #[derive(Debug)]
 pub(crate) struct TooSlow;
 
-/// What the driver is at.
+/// Work of a driver, which a slot marks while it lasts.
 #[derive(Clone, Copy)]
 pub(crate) enum Work<'a> {
-    /// It looks at the artifact of this key.
+    /// The driver looks at the artifact of this key.
     Artifact(&'a Key),
-    /// A worker of background work called it. So many calls were made before.
+    /// The driver runs a call of a worker of background work. Workers had made this number of calls before.
     Worker(u32),
-    /// It compiles the pipeline of this key, of these VkShaderStageFlags.
+    /// The driver compiles the pipeline of this key, which has these VkShaderStageFlags.
     Compile(&'a Key, u32),
 }
 
@@ -186,7 +187,8 @@ impl CrashGuard {
     }
 
     fn clear(&self, slot: u32, write: impl Fn(&CrashGuard, u32, &[u8; BLOCK]) -> io::Result<()>) {
-        // If that fails and the process dies, the next one counts a death. It takes two.
+        // If clearing fails and the process dies, the next process counts a death. A single death does not reach the
+        // crash limit.
         let _ = write(self, slot, &[0; BLOCK]);
         self.taken.fetch_and(!(1 << slot), Ordering::AcqRel);
     }

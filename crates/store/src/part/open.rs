@@ -41,7 +41,7 @@ impl Destination for Part {
 
 /// After this many failed attempts to read a part, its records are written without comparing them.
 const TRIES: u32 = 4;
-/// After a refresh that took too long the next one is due after so many times its duration.
+/// The pause after a refresh that took too long, as a multiple of its duration.
 const REFRESHES_IN_PAUSE: u32 = 100;
 /// Nothing is written to a part for this long after a failed write.
 const RETRY_AFTER: Duration = Duration::from_secs(30);
@@ -63,15 +63,15 @@ pub struct Part {
     pub(super) recent: RecentRecords,
     pub(super) digests: Digests,
     pub(super) guard: OnceLock<Option<CrashGuard>>,
-    /// The writer is to make it.
+    /// The writer is to make the guard file.
     pub(super) wants_guard: AtomicBool,
-    /// What the program has a driver compile is marked in the guard file.
+    /// Pipelines that a driver compiles for the program are marked in the guard file.
     pub(super) marks_compiles: AtomicBool,
-    /// It is to say that this process gives unverified artifacts to a driver.
+    /// The guard file is to say that this process gives unverified artifacts to a driver.
     pub(super) gives_artifacts: AtomicBool,
-    /// Until then threads of the program wait for it before a driver gets an artifact.
+    /// The deadline until which threads of the program wait for the guard file before a driver gets an artifact.
     pub(super) guard_until: OnceLock<Instant>,
-    /// The same before a driver compiles.
+    /// The same deadline before a driver compiles.
     pub(super) compile_guard_until: OnceLock<Instant>,
     /// A process died that gave unverified artifacts to a driver, so each of them is marked now.
     pub(super) marks_in_flight: AtomicBool,
@@ -88,7 +88,7 @@ pub struct Part {
     pub(super) stamped: AtomicBool,
     /// The guard files of dead processes are still to be counted.
     pub(super) crashes_uncounted: AtomicBool,
-    /// Locked while they are counted.
+    /// Locked while the crashes of dead processes are counted.
     pub(super) counting: Mutex<()>,
     /// The part turned out to be unusable after it was opened.
     refused: AtomicBool,

@@ -132,7 +132,7 @@ pub(crate) struct Shared<P> {
     pub(crate) helper: HelperThread,
     pub(crate) waits: WaitLimits,
     pub(crate) modules_of: OnceLock<ModulesOf>,
-    /// What the settings say, once they were read.
+    /// The user's settings for this program, once they were read.
     pub(crate) said: OnceLock<ForProgram>,
     /// Time that the program has waited for parts to be opened, in microseconds.
     waited: AtomicU64,
@@ -142,7 +142,8 @@ pub(crate) struct Shared<P> {
     rested_at: AtomicU64,
     /// No device uses the stash.
     at_rest: AtomicBool,
-    /// Time that the program has waited for that since the last device was created, in microseconds.
+    /// Time that the program has waited for the stash to be written at rest, in microseconds, since the last device was
+    /// created.
     waited_at_rest: AtomicU64,
     rewrites: AtomicU64,
     /// All parts that were opened.

@@ -17,10 +17,10 @@ use vkstash_host::once::OnceLock;
 use vkstash_model::record::{CRASH_LIMIT, Key, Kind};
 use vkstash_model::same::Same;
 
-/// Is told the folder of each damaged record that is met.
+/// A function that is called with the folder of each damaged record that a read finds.
 pub(crate) type Told<'a> = &'a dyn Fn(&Path);
 
-/// No record begins there: stands for the index among the damaged places of a segment.
+/// Stands for the index among the offsets of damaged records. No record begins at this offset.
 const INDEX: u64 = 0;
 
 /// The segments that were there when the part was opened. What other processes write later is not looked for.

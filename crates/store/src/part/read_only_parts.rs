@@ -15,13 +15,14 @@ use vkstash_host::timer::Timer;
 
 /// The shortest time between two attempts to open the rest, in milliseconds.
 const AGAIN_AFTER_MS: u64 = 100;
-/// After so many attempts the rest stays unopened: a program waits for a slow disk this often, and not for ever.
+/// The number of attempts to open the rest. A program with a slow disk waits in each of them, so the number is limited.
 const ATTEMPTS: u32 = 8;
-/// All read-only parts of a stash together take so many times as long as a program waits for its own parts. Of a part
-/// that takes longer than its own limit, the limit counts: the others have theirs.
+/// The time for opening all read-only parts of a stash, as a multiple of the time that a program waits for its own
+/// parts. A part that takes longer than the limit for one part counts with that limit, so that time is left for the
+/// others.
 const TIMES_OPENING: u32 = 4;
-/// A part that was not read as a whole in so many attempts is not used: what says that an artifact is quarantined may
-/// be in the rest.
+/// The number of attempts to read a part. A part that is not read as a whole by then is not used, because the unread
+/// rest may have the record that quarantines one of its artifacts.
 const TRIES: u32 = 2;
 
 /// Nothing is opened before [`ReadOnlyParts::open_more`].
@@ -41,7 +42,7 @@ pub(crate) struct ReadOnlyParts {
     rewrites: AtomicU64,
 }
 
-/// What is still to be opened.
+/// The parts that are not open yet, and the state of opening them.
 #[derive(Default)]
 struct Opening {
     attempts: u32,
@@ -52,7 +53,7 @@ struct Opening {
 
 /// A part that may be opened.
 pub(crate) struct Candidate {
-    /// What it is for the lister.
+    /// The number by which the lister finds the part.
     number: usize,
     /// None: its folder is not found yet.
     part: Option<Arc<ReadOnlyPart>>,
@@ -71,16 +72,16 @@ impl Candidate {
     }
 }
 
-/// What came of opening one of them.
+/// The outcome of an attempt to open a part.
 enum Opened {
     Whole(Arc<ReadOnlyPart>),
-    /// There is none.
+    /// There is no such part.
     Nothing,
-    /// There was no time to read all of it.
+    /// There was no time to read all of the part.
     Rest,
 }
 
-/// Which parts there are.
+/// Finds the parts that may be opened.
 pub(crate) trait Lister {
     /// The parts; the first one is looked into first. None: there was no time to find all of them. A caller that is not
     /// `patient` does without those for which there is no time.
@@ -99,7 +100,7 @@ pub(crate) trait Lister {
         interrupted: &dyn Fn() -> bool,
     ) -> Result<Option<ReadOnlyPart>, OpenError>;
 
-    /// There was no time for it in this run.
+    /// The part of this number is not opened in this run any more, for lack of time.
     fn given_up(&self, number: usize, tallies: &Tallies);
 
     /// Whether a part that has just been opened is worth keeping.
@@ -168,7 +169,8 @@ impl ReadOnlyParts {
         self.next.store(shared.now_ms() + AGAIN_AFTER_MS, Ordering::Relaxed);
     }
 
-    /// Each of them gets its time, however long the others take. False: the time of all together is over.
+    /// Opens parts, each within a time of its own, however long the others take. False: the time for all parts together
+    /// is over.
     fn open_each<D: Destination, L: Lister>(
         &self,
         shared: &Arc<Shared<D>>,

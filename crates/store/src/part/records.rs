@@ -462,8 +462,9 @@ impl Part {
             || self.find(id.kind, &id.key, |_, _| true)
     }
 
-    /// For the writer: whether a record that was queued before all was read is in the part already. The older one stays
-    /// if the key determines the payload, and if a driver has compiled the artifact, or has been measured, twice.
+    /// For the writer: whether the part already has a record that was queued before all of the part was read. The older
+    /// record stays where the key determines the payload, and where the same work of a driver was recorded twice: an
+    /// artifact that was compiled twice, or a time that was measured twice.
     pub(crate) fn has_already(&self, id: &RecordId, payload: &Payload) -> bool {
         match id.kind {
             Kind::Use => false,

@@ -376,7 +376,7 @@ fn seal(folder: &Folder, orphan: &Orphan) -> Option<()> {
         return None;
     }
     let seal = Seal { bytes: base + end.len() as u64, records: rows.len() as u32 };
-    // If that fails, only a cut of the file is not noticed.
+    // If this write fails the file is complete all the same, but a later cut of it is not noticed.
     let _ = write_all_at(&fd, &seal.encode(), Seal::OFFSET);
     Some(())
 }

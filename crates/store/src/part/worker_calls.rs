@@ -1,11 +1,11 @@
 //! What the ends of processes say about calls that workers of background work make ahead of the program.
 //!
-//! A death counts only if a worker was in the driver, and it is taken back by a process whose workers come further.
-//! Whether the driver or a signal from outside has ended a process cannot be known: a worker that is in the driver
-//! nearly all the time is there when somebody kills the program, too. So after a counted death workers are in the
-//! driver for [`SHARE`] of the time only ([`Part::worker_pause`]), until the death is taken back. A driver that dies
-//! of workers dies of them all the same, and a signal from outside meets one rarely. docs/background.md states the
-//! rule.
+//! A death counts only if a worker was in the driver at that moment. It is taken back by a later process whose workers
+//! make [`FURTHER`] calls more. Nobody can know whether the driver or a signal from outside has ended a process, and
+//! workers that are in the driver nearly all the time are also there when a user kills the program. So after a counted
+//! death workers are in the driver for one part in [`SHARE`] of the time only ([`Part::worker_pause`]), until the death
+//! is taken back. A driver that crashes in their calls still crashes, and a signal from outside seldom comes during
+//! such a call. docs/background.md states the rule.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -16,16 +16,17 @@ use crate::part::open::Part;
 use vkstash_model::crash_count::CrashCount;
 use vkstash_model::record::{CRASH_LIMIT, Key, Kind, WORKERS};
 
-/// A death of a process counts no more when another process has made this number of calls more than it had made.
+/// A death is taken back when the workers of another process have made this number of calls more than those of the
+/// process that died.
 const FURTHER: u32 = 16;
-/// After a counted death workers are in the driver for one part in so many of the time.
+/// After a counted death workers are in the driver for one part in this many of the time.
 const SHARE: u32 = 64;
 
 /// The deaths that are counted, as the record says (docs/format.md).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Deaths {
     count: u8,
-    /// How many calls the workers of the last one had made.
+    /// The number of calls that the workers of the last process had made when it died.
     calls: u32,
 }
 

@@ -160,8 +160,9 @@ pub(crate) fn fold(folder: &Folder) -> io::Result<()> {
     done.iter().try_for_each(|name| folder.remove_file(name))
 }
 
-/// The report of a process that does not write it any more. A number of a process tells nothing: in a namespace it is
-/// that of another one. Not the file before that a process has replaced just now, either, whose lock is free then.
+/// The report of a process that has ended, which the lock of the file tells. The process id in the report does not,
+/// because in another namespace it belongs to another process. None also for a file that its process has just replaced
+/// by a newer one: the lock of such a file is free, too.
 pub(crate) fn of_ended(folder: &Folder, name: &str) -> Option<RunReport> {
     let (file, _) = folder.open_file(name).ok()?;
     let is_ended = locks::take(&file) && folder.is_named(name, &file) == Ok(true);

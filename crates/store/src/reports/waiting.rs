@@ -4,27 +4,27 @@ use serde::{Deserialize, Serialize};
 
 /// A call, or a frame, of this length or more is a long one: what people see and hear as a stutter.
 pub const LONG_NS: u64 = 20_000_000;
-/// Frames shorter than this have the first number of [`Lengths`]. 64 of it are [`LONG_NS`], so that one of the bounds
-/// is exactly there.
+/// The upper bound of the first interval of [`Lengths`]. [`LONG_NS`] is 64 times as long, so that it is the bound of an
+/// interval, too.
 const UNIT_NS: u64 = LONG_NS / 64;
-/// A doubling of the length has so many bounds.
+/// The number of intervals between a length and its double.
 const STEPS: u64 = 4;
-/// The number of numbers: the last one begins at 17.92 s.
+/// The number of intervals. The last one begins at 17.92 s.
 pub const LENGTHS: usize = 60;
 
-/// How many frames there were of each length.
+/// A histogram: the number of frames in each interval of lengths.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lengths(Vec<u64>);
 
 impl Lengths {
-    /// Of the numbers for each place, the first one for the shortest frames.
+    /// The histogram of these numbers of frames, of which the first is that of the shortest frames.
     pub fn new(counts: impl IntoIterator<Item = u64>) -> Lengths {
         let mut counts: Vec<u64> = counts.into_iter().take(LENGTHS).collect();
         counts.truncate(counts.iter().rposition(|&count| count > 0).map_or(0, |last| last + 1));
         Lengths(counts)
     }
 
-    /// Where a frame of this length is counted.
+    /// The place of the interval that counts a frame of this length.
     pub fn place(nanos: u64) -> usize {
         let units = nanos / UNIT_NS;
         if units < STEPS {
@@ -36,7 +36,7 @@ impl Lengths {
         (place as usize).min(LENGTHS - 1)
     }
 
-    /// The shortest length that is counted there.
+    /// The shortest length in the interval at this place.
     pub fn begin(place: usize) -> u64 {
         let place = place as u64;
         if place < STEPS {
@@ -46,13 +46,13 @@ impl Lengths {
         ((STEPS + step) * UNIT_NS) << (doublings - u64::from(STEPS.ilog2()))
     }
 
-    /// The length that those which are counted beside one of this length do not reach. None: they have no such bound.
+    /// The upper bound of the interval that has this length. None: the last interval has no upper bound.
     pub fn end(nanos: u64) -> Option<u64> {
         let next = Lengths::place(nanos) + 1;
         (next < LENGTHS).then(|| Lengths::begin(next))
     }
 
-    /// The lengths that occur: the shortest of each, and how many frames have it.
+    /// The intervals that have frames: the shortest length in each, and the number of its frames.
     pub fn counts(&self) -> impl Iterator<Item = (u64, u64)> {
         let of_place = |(place, &count): (usize, &u64)| (Lengths::begin(place), count);
         self.0.iter().take(LENGTHS).enumerate().filter(|(_, count)| **count > 0).map(of_place)

@@ -242,7 +242,7 @@ impl EventReceiver for Found<'_> {
     fn scalar(&mut self, span: Span, kind: Option<Encoding>, error: &mut dyn ErrorSink) {
         let mut value = Cow::Borrowed("");
         if let Some(raw) = self.source.get(span) {
-            // The kind of the value does not matter: what it is follows from the name.
+            // The type of the value in TOML does not matter: the name of the setting decides how its text is read.
             let _ = Raw::new_unchecked(raw.as_str(), kind, span).decode_scalar(&mut value, error);
         }
         if self.depth == 0 {

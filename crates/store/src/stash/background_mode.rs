@@ -8,7 +8,7 @@ use crate::part::open::Shared;
 use crate::settings::ForProgram;
 use crate::settings::places::read_unless;
 
-/// Notes what the settings say, where nobody has. Of two threads that read them at once one has noted it.
+/// Reads the settings and notes them, unless they are noted. Of two threads that read them at once, one notes them.
 pub(crate) fn read(shared: &Shared, home: &Home, interrupted: &dyn Fn() -> bool) {
     if shared.said.get().is_some() || !home.is_open() {
         return;
@@ -20,7 +20,7 @@ pub(crate) fn read(shared: &Shared, home: &Home, interrupted: &dyn Fn() -> bool)
     }
 }
 
-/// Reads from the disk: what is said, and the bases. None: interrupted.
+/// Reads from the disk: the settings for the program, and the bases. None: interrupted.
 pub(crate) fn of(
     home: &Home,
     opened: &Opened,

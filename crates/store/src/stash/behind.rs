@@ -4,13 +4,13 @@ use crate::format::device::DeviceHeader;
 use crate::stash::inspect::PartInfo;
 use vkstash_model::record::Kind;
 
-/// A version with at least this share (in tenths) of another version's pipelines is as good as complete: the rest is
-/// what the program does not use any more, or what could not be made.
+/// A version with at least this share (in tenths) of another version's pipelines counts as complete: the program does
+/// not use the other pipelines any more, or they could not be made.
 const NEARLY_ALL: u64 = 9;
 
-/// One version of a driver, on one device: a device header without the features that a program enabled. Programs enable
-/// what a driver offers, so after an update their features are others, and what was made for the device as it was
-/// recorded is of use to them all the same.
+/// One version of a driver, on one device: a device header without the features that a program enabled. Many programs
+/// enable every feature that a driver offers, so an update of the driver changes their features. Artifacts that were
+/// made with the recorded features are of use to these programs all the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DriverVersion {
     /// VkPhysicalDeviceProperties::vendorID.
@@ -60,14 +60,14 @@ impl DriverVersion {
     }
 }
 
-/// What a version of a driver has compiled less than another one.
+/// The pipelines that a version of a driver has compiled, beside those of a version that has compiled more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Behind {
     /// Pipelines that this version has compiled.
     pub now: u64,
-    /// Pipelines that the version has compiled that has compiled most.
+    /// Pipelines that the version with the most pipelines has compiled.
     pub before: u64,
-    /// VkPhysicalDeviceProperties::driverVersion of that one.
+    /// VkPhysicalDeviceProperties::driverVersion of the version with the most pipelines.
     pub other_version: u32,
 }
 

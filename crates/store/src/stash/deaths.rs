@@ -27,8 +27,8 @@ pub struct Death {
     pub part: String,
 }
 
-/// Those of the application of this folder, the latest first: what the device parts record, and what the guard files of
-/// dead processes say that no process has counted yet. What cannot be read has none.
+/// The deaths of the application in this folder, the latest first: those that the device parts record, and those in
+/// guard files that no process has counted yet. Files that cannot be read are left out.
 pub fn of(root: &Path, application: &str) -> Vec<Death> {
     let parts = || -> Option<Vec<(String, Arc<Folder>)>> {
         let folder = Arc::new(Folder::root(root, false).ok()?.sub(application, false).ok()?);
@@ -53,8 +53,8 @@ pub fn of(root: &Path, application: &str) -> Vec<Death> {
     all
 }
 
-/// Those that no process has counted yet, with the folders of their applications: of processes that died then or later,
-/// also before they reported anything.
+/// The deaths that no process has counted yet, with the folders of their applications: of processes that died at this
+/// time or later, also of those that have written no report.
 pub fn uncounted_since(root: &Path, unix_ms: u64) -> Vec<(String, Death)> {
     let Ok(root) = Folder::root(root, false) else { return Vec::new() };
     let mut all = Vec::new();
@@ -78,7 +78,8 @@ pub fn uncounted_since(root: &Path, unix_ms: u64) -> Vec<(String, Death)> {
 }
 
 fn of_part(root: &Path, application: &str, name: &str, folder: &Folder) -> BTreeMap<Key, CompileDeaths> {
-    // First: what is counted in the meantime counts once more, or else not at all.
+    // Read before the crash counts: a death that another process counts in the meantime is then found twice. In the
+    // other order it would be missed.
     let uncounted = crash_guard::uncounted(folder);
     let mut found = BTreeMap::new();
     if let Ok(browser) = Browser::open(root, application, name) {

@@ -237,7 +237,8 @@ fn part(folder: &Arc<Folder>, folder_name: &str, unread: &mut Option<OpenError>)
     }
     for file in files {
         match load::load(folder, &file, identity.as_ref()) {
-            // No file's header was that of this folder, nor is this one's, which may have been written since.
+            // No file had a header of this folder when the identity was read. A file that was written since may have
+            // one, but this file has none.
             Ok(loaded) if identity.is_none() && !loaded.header.as_ref().is_some_and(is_own) => {
                 info.refused.push(RefusedFile { file, reason: Refusal::OtherPart })
             }

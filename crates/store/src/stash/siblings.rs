@@ -1,6 +1,6 @@
 //! The siblings of a device part: parts of the same application whose artifacts its driver may take. The specification
-//! binds cache data to the driver, not to what a device enables; and the binaries of shader objects not to a version of
-//! the driver, but to what the shaders do, which is another thing where other features are enabled.
+//! binds cache data to the driver, and not to the features that a device enables. It does not bind the binaries of
+//! shader objects to a version of the driver, but to the behaviour of the shaders, which other features may change.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -239,20 +239,20 @@ impl Lister for Siblings {
         (complete || !patient).then(all)
     }
 
-    /// The list has their folders.
+    /// Opens nothing: `list` gives candidates whose folders are open.
     fn open(&self, _: usize, _: &Tallies, _: &dyn Fn() -> bool) -> Result<Option<ReadOnlyPart>, OpenError> {
         Ok(None)
     }
 
     fn given_up(&self, _: usize, _: &Tallies) {}
 
-    /// A device that was served by siblings alone has no artifacts of its own.
+    /// Only a part with artifacts is worth keeping: one whose devices were served by siblings alone has none.
     fn wants(&self, part: &ReadOnlyPart) -> bool {
         part.has_any(Kind::Artifact)
     }
 }
 
-/// What the names of device parts' folders begin with.
+/// The prefix of the names of device parts' folders.
 const DEVICE: &str = "device-";
 
 fn folder_name(header: &DeviceHeader) -> String {

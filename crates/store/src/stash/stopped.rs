@@ -6,8 +6,8 @@ use std::sync::Arc;
 use crate::part::crash_guard;
 use vkstash_host::disk::folder::Folder;
 
-/// Removes the guard files that this process has left in the application's parts, so that nothing of what a driver had
-/// at its end is blamed for that. For the one who has killed it, and has waited for its end.
+/// Removes the guard files that this process has left in the application's parts, so that no death is counted for the
+/// artifacts and compiles that were in flight. The caller has killed the process, and has waited for its end.
 pub fn forgive(root: &Path, application: &str, process: u32) {
     let parts = || -> Option<Vec<Folder>> {
         let root = Arc::new(Folder::root(root, false).ok()?);

@@ -28,7 +28,7 @@ pub struct Noted {
     pub key: Key,
 }
 
-/// What one device of the program has used. It comes to the stash as the device of this number.
+/// The keys that one device of the program has used in this run.
 pub struct DeviceUses {
     device: RunDevices,
     /// The keys whose first use is noted, as [`table::hash`].
@@ -38,7 +38,7 @@ pub struct DeviceUses {
 }
 
 impl DeviceUses {
-    /// The device of this number has used nothing yet.
+    /// For the device of this number, which has used nothing yet.
     pub fn of(device: u32) -> DeviceUses {
         let noted = papaya::HashSet::builder()
             .hasher(Keyed::default())
@@ -86,10 +86,11 @@ struct Uses {
     run: u64,
     /// How many first uses there were.
     count: u32,
-    /// Those since the order was forgotten.
+    /// The uses that were written since the order was forgotten.
     written: HashMap<Key, UseRecord, Keyed>,
-    /// What several devices of the run before had used: this run's uses take the place of that one's on the disk, where
-    /// segments are merged while the stash is at rest, and its later devices may ask for the same.
+    /// The uses that several devices of the previous run had in common. Later devices of this run may ask for the same
+    /// keys, but on the disk the uses of this run replace those of the previous one: segments may be merged while the
+    /// stash is at rest.
     shared_before: HashMap<Key, UseRecord, Keyed>,
 }
 
@@ -134,7 +135,8 @@ impl Run {
         }
     }
 
-    /// Adds the uses that this run's have replaced, as far as they are known, and keeps what later devices may need.
+    /// Adds the uses of earlier runs that uses of this run have replaced, as far as they are known, and keeps those
+    /// that later devices may need.
     fn add_replaced(
         &self,
         portable: &Part,

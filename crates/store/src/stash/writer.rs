@@ -44,7 +44,7 @@ const FOLDS_AT_END: u64 = 16;
 /// The reason for a write that the free-space limit forbids.
 pub(crate) const TOO_LITTLE_SPACE: &str = "less than the free-space floor is free";
 
-/// What the writer needs to start.
+/// The objects that a writer is started with.
 pub(crate) struct Start {
     /// The part for use records. A weak reference, because the parts hold [`Shared`], which holds this.
     portable: Weak<Part>,
@@ -52,7 +52,8 @@ pub(crate) struct Start {
     runs: Arc<Runs>,
     /// The folders of the application and of all applications.
     home: Arc<Home>,
-    /// A writer that has come to rest. It holds [`Shared`], so that closing the stash takes it out.
+    /// The state of a writer whose thread has ended for lack of work. It holds [`Shared`], so closing the stash takes
+    /// it out.
     resting: Arc<Mutex<Option<Writer>>>,
 }
 
@@ -292,8 +293,8 @@ impl Writer {
     fn sleeps(&mut self, quiet_for: Duration, idle_for: Duration) -> bool {
         let shared = self.shared.clone();
         let looks_often = quiet_for < QUIET_AFTER || !self.held.is_empty();
-        // Nothing that can be left to another process keeps this one alive. But in an exit handler no thread ends: it
-        // may be the last one but the handler's, and then the C library calls `exit` once more, beside the first call.
+        // Work that another process can do does not keep this process alive. But no thread ends while an exit handler
+        // runs: if it were the last one beside the handler's thread, the C library would call `exit` a second time.
         if thread::main_has_ended() && self.held.is_empty() && !shared.is_leaving() {
             self.report(true);
             if !shared.is_wanted() {
