@@ -1,4 +1,5 @@
-//! What a document takes in memory is bounded by its length: no count in it is believed.
+//! Memory that the parser takes: at most a small multiple of a document's length, because no count in a document is
+//! trusted.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

@@ -1,4 +1,4 @@
-//! What one thread has while another one may wait for it.
+//! Notes of the locks and other things that a thread holds while another thread may wait for them.
 //!
 //! A driver may call the program (allocators, debug messengers, device memory reports), which may hold a lock of its
 //! own there, and wait for a thread that is in a call of the layer's. So nobody may be in a driver while another thread

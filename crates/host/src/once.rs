@@ -1,4 +1,4 @@
-//! What is made once, and waited for by the threads that need it meanwhile.
+//! One-time initialization: one thread makes a value or does some work, and threads that need the result wait for it.
 //!
 //! A process may be forked in between. Its child has no thread that would finish, so it waits for nobody: it makes a
 //! value itself ([`OnceLock`]), or does without the work ([`Once`]).

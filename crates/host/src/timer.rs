@@ -1,4 +1,4 @@
-//! How long a thread of the program may be delayed.
+//! Timer that limits how long a thread of the program is delayed.
 #![allow(unsafe_code, reason = "calls of the C library that its crates do not wrap")]
 
 use std::time::{Duration, Instant};

@@ -1,5 +1,6 @@
-//! What becomes of a record when it goes from one stash to another (by export and import, in a base, through a remote),
-//! and whether it is what its key says: who can make a file can put any bytes under any key.
+//! Rules for a record that goes from one stash to another (by export and import, in a base, through a remote): whether
+//! its kind goes along, and whether its payload is what its key says. Whoever can make a file can put any bytes under
+//! any key.
 //!
 //! One list for all who send and all who take: a kind that it does not name does not compile.
 

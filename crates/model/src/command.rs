@@ -1,4 +1,5 @@
-//! Which program a command runs in the end: `env`, `nice`, a shell and others like them only start it.
+//! Parser of a command that finds the program which runs in the end: `env`, `nice`, a shell and others like them only
+//! start it.
 
 /// A program that starts another one.
 struct Wrapper {

@@ -1,4 +1,4 @@
-//! What is counted, by name: counters, and the reasons for which a pipeline goes to the driver unchanged.
+//! Counters of the statistics, by name, and the reasons for which a pipeline goes to the driver unchanged.
 
 /// What a counter tells of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

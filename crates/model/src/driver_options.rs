@@ -1,5 +1,5 @@
-//! Options of drivers, as one digest: what they read of the environment and of configuration files, and what may decide
-//! which code they compile. docs/format.md has the bytes, docs/contract.md (7.8) the reason.
+//! Options of drivers, as one digest: the variables of the environment and the configuration files that drivers read,
+//! and that may decide which code they compile. docs/format.md has the bytes, docs/contract.md (7.8) the reason.
 //!
 //! Names are of Mesa 25.0.7, and of those parts of Mesa 26 and of AMD's and NVIDIA's drivers that were public in
 //! November 2026. All names that begin in a known way count, so that a new variable of a known driver counts, too. A

@@ -1,4 +1,4 @@
-//! What layer, tool and servers of stashes have in common: recipes, their keys, and the words of reports.
+//! Model that layer, tool and servers of stashes share: recipes, their keys, and the words of reports.
 //!
 //! Nothing here calls Vulkan, or knows of a process or a file. The order of the files, from the top down:
 //!

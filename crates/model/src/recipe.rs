@@ -1,4 +1,4 @@
-//! What a recipe holds. Every field is part of the key; the encoding is versioned by [`SCHEMA`].
+//! Contents of a recipe. Every field is part of the key; the encoding is versioned by [`SCHEMA`].
 //!
 //! Numbers are the Vulkan values themselves. Floating-point members are kept as their bits, so that equal
 //! recipes are equal bytes. Layouts and render passes are named by the digest of their own encoding and

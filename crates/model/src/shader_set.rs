@@ -1,4 +1,4 @@
-//! Which shaders a pipeline is made of, as a number each.
+//! Shader set of a pipeline: a number for each of its shaders and of the libraries that it links.
 //!
 //! Drivers leave state out of their own keys: pipelines that differ in a static viewport alone are one entry of their
 //! caches, and some drivers keep an entry for each shader. So a cache can have a pipeline only if it has seen all of

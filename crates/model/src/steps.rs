@@ -1,4 +1,4 @@
-//! What was tried for a pipeline, as the timeline of a run has it: numbers in its files, and words for people.
+//! Steps of a request for a pipeline, as the timeline of a run has them: numbers in its files, and words for people.
 
 use std::time::Duration;
 

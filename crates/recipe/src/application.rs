@@ -1,4 +1,4 @@
-//! What the program says of itself.
+//! Application description: the names and versions that the program gives in VkApplicationInfo.
 
 use std::ffi::CStr;
 

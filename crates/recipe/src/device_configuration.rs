@@ -1,5 +1,5 @@
-//! How a device was created: what of it can change code (part of the device header), and what is needed to
-//! create an equal device later (a portable record).
+//! Device configuration: the part of a device's create info that can change code (it goes into the device header), and
+//! everything that is needed to create an equal device later (a portable record).
 
 use std::ffi::CStr;
 use std::mem::offset_of;

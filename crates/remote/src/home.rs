@@ -1,5 +1,5 @@
-//! What this machine has of a store: the base that programs look into, the manifests that were accepted, and parts of
-//! downloads (docs/remote.md).
+//! Local state of a store: the base that programs look into, the accepted manifests, and parts of downloads
+//! (docs/remote.md).
 //!
 //! ```text
 //! base/<application>/...                what VKSTASH_BASE names

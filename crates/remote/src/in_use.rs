@@ -1,4 +1,4 @@
-//! Whether programs look into the base, and what to type if they do not.
+//! Obstacle that keeps programs from using the base, with the command that removes it.
 
 use std::env;
 use std::os::unix::fs::MetadataExt as _;

@@ -1,4 +1,4 @@
-//! What is known of this machine and of a command before it runs.
+//! Facts about this machine and a command before the command runs: the GPUs, and the program that it starts.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;

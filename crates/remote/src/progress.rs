@@ -1,4 +1,4 @@
-//! What is told while something is done, and how fast it may be done.
+//! Progress reports of a transfer, and the limit of its rate.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};

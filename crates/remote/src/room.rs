@@ -1,4 +1,4 @@
-//! What the limit of the user's stash leaves for bases (docs/bounds.md).
+//! Room for bases: the bytes that the limit of the user's stash leaves for them (docs/bounds.md).
 
 use std::path::{Path, PathBuf};
 

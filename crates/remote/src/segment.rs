@@ -1,4 +1,4 @@
-//! Whether a segment is what a manifest says, record by record.
+//! Verification of a downloaded segment, record by record.
 
 use std::path::Path;
 

@@ -1,5 +1,6 @@
-//! How this process was started, recorded before `main`: Rust's runtime then opens /dev/null in place of closed
-//! standard streams. SIGXFSZ is ignored from here on, so that a size limit makes a write fail and a line says so.
+//! State in which this process was started, recorded before `main`: Rust's runtime then opens /dev/null in place of
+//! closed standard streams. SIGXFSZ is ignored from here on, so that a size limit makes a write fail and a line says
+//! so.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

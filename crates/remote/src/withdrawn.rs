@@ -1,4 +1,4 @@
-//! What a store has no manifest of any more is withdrawn, and removed from the base.
+//! Withdrawal of applications: those of which the store has no manifest any more are removed from the base.
 //!
 //! The accepted texts stay in `state/`: whoever puts an older manifest into the store must not have it accepted.
 

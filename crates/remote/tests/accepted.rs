@@ -1,5 +1,5 @@
-//! What was accepted once and does not count any more: programs do not open it after the next pull, whatever becomes
-//! of that.
+//! Tests of accepted manifests that are not valid any more: after the next pull programs do not open what they name,
+//! whether the pull succeeds or fails.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! What a store must not be able to do: whatever it has, the base that was there stays as it was, as
-//! long as its signer is trusted.
+//! Tests of hostile stores: whatever a store holds, the existing base stays as it was, as long as its signer is
+//! trusted.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,4 @@
-//! What machines without a key offer, what a builder makes of it, and what is revoked.
+//! Tests of the inbox: offers of machines without a key, their publication by a builder, and revocations.
 
 use std::fs;
 use std::sync::Arc;

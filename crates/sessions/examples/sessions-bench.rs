@@ -1,4 +1,4 @@
-//! What sessions cost, beside the stash's own records in the same run.
+//! Benchmark of sessions, beside the stash's own records in the same run.
 //!
 //! `cargo run --release -p vkstash-sessions --example sessions-bench [entries [bytes of a value]]`
 //!

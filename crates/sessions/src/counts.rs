@@ -1,4 +1,4 @@
-//! How many values the sessions of this process were asked for, and how many of them there were.
+//! Counters of the requests to all sessions of this process: values that were delivered, and keys without a value.
 
 use vkstash_host::forks::PerProcess;
 use vkstash_host::sharded::Sharded;

@@ -1,4 +1,4 @@
-//! What a program asks for when it creates a session.
+//! Description of a session, as the program gives it when it creates one.
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,5 @@
-//! How long a call waits for another process. A wait in vain is remembered: the calls that come after it, and the
-//! threads that stood behind it, do not wait again.
+//! Limits of the time that a call waits for another process. A wait in vain is remembered: later calls, and threads
+//! that were queued behind it, do not wait again.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

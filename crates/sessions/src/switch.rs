@@ -1,4 +1,4 @@
-//! Whether application-managed caches are disabled in this process.
+//! Switch that disables application-managed caches in this process.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

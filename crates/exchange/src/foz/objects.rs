@@ -1,4 +1,4 @@
-//! What pipelines of an archive name: samplers, layouts, render passes, modules and libraries, by their hashes.
+//! Objects of an archive that its pipelines refer to by hash: samplers, layouts, render passes, modules and libraries.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! What can go wrong with an archive.
+//! Errors of archives: of opening a file, of reading one entry, and of writing.
 
 use std::io;
 use std::path::PathBuf;

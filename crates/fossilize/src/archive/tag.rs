@@ -1,4 +1,4 @@
-//! What an entry describes.
+//! Tags of entries (Fossilize's `ResourceTag`): the kind of object that an entry describes.
 
 /// Fossilize's `ResourceTag`: what an entry describes. The order is that of the numbers in files, not that in which the
 /// objects depend on each other.

@@ -1,4 +1,4 @@
-//! How bytes and SPIR-V are packed: base64, and numbers of a variable length.
+//! Encodings of bytes and SPIR-V: base64, and integers of variable length.
 
 use super::error::{ParseError, Problem};
 

@@ -1,4 +1,4 @@
-//! What has a form in JSON: values, structures, and structures that stand in pNext chains.
+//! Traits of types that have a form in JSON: values, structures, and structures that stand in pNext chains.
 
 use std::ffi::c_void;
 

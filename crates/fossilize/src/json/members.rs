@@ -1,4 +1,4 @@
-//! How each kind of member is read and written. [`structure`](super::structure) names the kinds.
+//! Readers and writers of structure members, for each kind of member that [`structure`](super::structure) names.
 
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::ptr;

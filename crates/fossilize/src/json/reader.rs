@@ -1,4 +1,5 @@
-//! What reading a document carries along.
+//! State of the reader of a document: the memory of the structures that it has read, and the function that reads their
+//! pNext chains.
 
 use std::ffi::c_void;
 

@@ -1,4 +1,4 @@
-//! How described structures become values and links of chains.
+//! Macro that implements the JSON traits of described structures: as values, and as links of pNext chains.
 
 /// The form of the structure as a value, and its place in chains.
 macro_rules! as_json {

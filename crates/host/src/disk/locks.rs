@@ -1,5 +1,5 @@
-//! What the lock of a file says of the process that writes it. A process that writes a file holds its exclusive lock
-//! until the process ends.
+//! Locks that show whether the process that writes a file still runs. Such a process holds the file's exclusive lock
+//! until it ends.
 //!
 //! Questions ask for a shared lock: NFS grants an exclusive one only to descriptors that can write (EBADF). Where a
 //! file system has no locks at all, nobody can know, and files count as left once they are a week old.

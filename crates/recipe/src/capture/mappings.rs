@@ -1,5 +1,5 @@
-//! Where a stage finds its descriptors in a descriptor heap (VK_EXT_descriptor_heap): a part of the code that is
-//! made of it (contract 7.1).
+//! Mappings of a stage's descriptors into a descriptor heap (VK_EXT_descriptor_heap). The compiled code depends on them
+//! (contract 7.1).
 
 use ash::vk;
 use smallvec::SmallVec;

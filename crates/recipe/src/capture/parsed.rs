@@ -1,4 +1,5 @@
-//! What a create info says of the call that it is passed to: read once, for everything that comes after.
+//! Parsed create info of one pipeline: flags, libraries, stages and feedback, read once for all that use them later in
+//! the call.
 
 use std::ffi::c_void;
 

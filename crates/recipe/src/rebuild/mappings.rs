@@ -1,4 +1,4 @@
-//! Where a stage finds its descriptors in a descriptor heap.
+//! Mappings of a stage's descriptors into a descriptor heap, rebuilt from a recipe.
 
 use std::ptr;
 

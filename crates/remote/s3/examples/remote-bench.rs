@@ -1,4 +1,4 @@
-//! What pulls cost, over an S3 server on loopback, as Markdown (docs/remote.md):
+//! Benchmark of pulls, over an S3 server on loopback; prints Markdown (docs/remote.md):
 //! `cargo run --release -p vkstash-remote-s3 --example remote-bench -- [MEGABYTES]`.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a benchmark ends at the first surprise")]
 

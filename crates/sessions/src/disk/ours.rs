@@ -1,4 +1,5 @@
-//! Which damaged files are the cache's: in a working directory a file with the right name may be the user's own.
+//! Ownership of damaged files: whether one is the cache's. In a working directory a file with the right name may be the
+//! user's own.
 
 use vkstash_host::descriptor::Descriptor;
 

@@ -1,4 +1,4 @@
-//! What the D3D12 specification says, sentence by sentence.
+//! Tests of the D3D12 specification's semantics, sentence by sentence.
 
 use crate::error::Other;
 use crate::tests::*;

@@ -1,4 +1,4 @@
-//! Which segments of one part are merged, and when.
+//! Rules that decide which segments of one part are merged, and when.
 //!
 //! There are three reasons, the most pressing first: the files must shrink, a quarter of their bytes is dead, or there
 //! are too many of one size. For the third reason sizes fall into tiers, each four times the one below. Four segments

@@ -1,4 +1,4 @@
-//! What is evicted, and why.
+//! Evictions: their targets, and their causes.
 
 /// A part or a record in an [`super::Inventory`], by its places there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -1,4 +1,5 @@
-//! What is stored, as the decisions need to see it. Sizes are bytes, times Unix milliseconds.
+//! Inventory of applications, parts and records, from which evictions are decided. Sizes are bytes, times Unix
+//! milliseconds.
 
 use crate::bounds::limits::ModulePolicy;
 use vkstash_model::record::{Key, Kind};

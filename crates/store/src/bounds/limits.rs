@@ -1,4 +1,4 @@
-//! How much may be kept, and for how long.
+//! Limits of a stash: its size, the free space that it leaves, the age of device parts, and the modules that are kept.
 
 /// Which modules are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

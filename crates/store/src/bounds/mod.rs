@@ -1,4 +1,4 @@
-//! What a stash keeps, and how its segments are merged. The decisions are made from numbers; no file is touched.
+//! Decisions about what a stash keeps, and how its segments are merged. They are made from numbers; no file is touched.
 //! docs/bounds.md has the rules, the defaults and their reasons.
 //!
 //! | file | what it knows |

@@ -1,4 +1,4 @@
-//! What is evicted, and why.
+//! Plan of evictions, made from an inventory and the limits.
 
 use crate::bounds::eviction::{Cause, Eviction, clamp};
 use crate::bounds::inventory::{ApplicationInventory, Inventory, PartInventory};

@@ -1,4 +1,4 @@
-//! How much compaction must free in each part, so that the files fit, and not only their live records.
+//! Bytes that compaction must free in each part, so that the files fit the limits, and not only their live records.
 
 use std::cmp::Reverse;
 

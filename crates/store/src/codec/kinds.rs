@@ -1,4 +1,4 @@
-//! Which kinds of records are compressed.
+//! Choice of the compression for each kind of record.
 
 use crate::codec::module::encode_module;
 use crate::codec::recipe::encode_recipe;

@@ -1,4 +1,5 @@
-//! What both directions of the filter remember of a module, and predict from it.
+//! State of the filter in both directions: the instructions of a module seen so far, and the predictions made from
+//! them.
 
 use crate::codec::shape::Shape;
 use crate::codec::stream::{unzigzag, zigzag};

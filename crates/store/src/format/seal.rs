@@ -1,5 +1,5 @@
-//! What a sealed file says of itself at its start: without that, a file that was cut looks like one whose writer died
-//! before it wrote the index.
+//! Seal of a file: the length and the number of records at its start. Without the seal, a file that was cut looks like
+//! one whose writer died before it wrote the index.
 
 use crate::format::bytes::{PAIR_BYTES, decode_pair, encode_pair};
 use crate::format::checkpoint::POINTER_BYTES;

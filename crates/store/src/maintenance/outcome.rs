@@ -1,4 +1,4 @@
-//! What maintenance has done.
+//! Outcome of maintenance: bytes and records that were evicted, written and freed.
 
 use std::collections::BTreeMap;
 

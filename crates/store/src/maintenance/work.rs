@@ -1,4 +1,5 @@
-//! What maintenance is to do.
+//! Parameters of maintenance: the applications, the occasion, and the functions that interrupt it and follow its
+//! progress.
 
 use vkstash_model::record::Key;
 

@@ -1,4 +1,4 @@
-//! Whether a driver may have an artifact: crash counts, verified artifacts, and the marks of those in flight.
+//! Admission of artifacts to a driver, by crash counts, verified artifacts, and the marks of those in flight.
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! Which pipelines a driver compiles, so that it is known what a process ended at that died of one.
+//! Marks of the pipelines that a driver compiles, which show after a process has died which compiles it ended at.
 //!
 //! Each compile is marked in the process's guard file. A process that finds the file of a dead one counts a death of
 //! each pipeline that was marked, in the crash count of its key. Whether the driver or a signal from outside has ended

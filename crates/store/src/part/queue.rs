@@ -1,5 +1,5 @@
-//! What the threads of the program share with the writer and the helper: queues, counters, and how they wake each
-//! other.
+//! State that the threads of the program share with the writer and the helper: queues, counters, and the means to wake
+//! each other.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Weak};

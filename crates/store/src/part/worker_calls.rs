@@ -1,4 +1,4 @@
-//! What the ends of processes say about calls that workers of background work make ahead of the program.
+//! Count of the processes that died in a call which a worker of background work made ahead of the program.
 //!
 //! A death counts only if a worker was in the driver at that moment. It is taken back by a later process whose workers
 //! make [`FURTHER`] calls more. Nobody can know whether the driver or a signal from outside has ended a process, and

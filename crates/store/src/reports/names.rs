@@ -1,4 +1,4 @@
-//! What the names of runs' files say: reports and timelines begin with the start of their run.
+//! Names of reports and timelines, which contain the start of their run.
 
 use vkstash_host::sort;
 use vkstash_host::util::{believed, unix_ms};

@@ -1,4 +1,4 @@
-//! What a program has waited for: the calls in which it created pipelines, and its frames (docs/format.md).
+//! Statistics of what a program waits for: the calls in which it created pipelines, and its frames (docs/format.md).
 
 use serde::{Deserialize, Serialize};
 

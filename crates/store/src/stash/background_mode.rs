@@ -1,5 +1,4 @@
-//! What the settings say of background work, of disabled caches and of bases: those of the application come before
-//! those of all.
+//! Settings of background work, disabled caches and bases: those of the application come before those of all.
 
 use std::path::PathBuf;
 

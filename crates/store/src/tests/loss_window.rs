@@ -1,4 +1,4 @@
-//! How many records a killed process loses on an overloaded machine.
+//! Test of the loss window: the number of records that a killed process loses on an overloaded machine.
 
 use std::io::{Read, Write};
 use std::process::Stdio;

@@ -1,4 +1,5 @@
-//! Where a stage finds its descriptors in a heap. The source of a mapping says which member of a union counts.
+//! Mappings of a stage's descriptors into a descriptor heap. The source of a mapping decides which member of its union
+//! is valid.
 
 use std::slice;
 

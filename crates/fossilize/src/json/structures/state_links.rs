@@ -1,4 +1,4 @@
-//! What stands in the chains of graphics state.
+//! Structures that stand in the pNext chains of graphics state.
 
 use ash::vk;
 

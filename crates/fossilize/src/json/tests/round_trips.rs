@@ -1,4 +1,4 @@
-//! What was written is read again, and gives the same document.
+//! Round trips: a create info is written, read and written again, and both documents are equal.
 
 use std::ptr;
 

@@ -1,4 +1,4 @@
-//! What the key separates and joins, and which pointers stay unread.
+//! Tests of capture: differences that change the key, differences that do not, and pointers that are not read.
 //!
 //! - [`guard_page`] memory that may not be read, and structures that end where it begins; [`unread`] garbage where
 //!   contract 6 lets it be

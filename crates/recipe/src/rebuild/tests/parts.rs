@@ -1,5 +1,5 @@
-//! What a test of capture does not show: objects made of random parts, both forms of render passes, code that is given
-//! in several ways, and what stands where the recipe says nothing.
+//! Cases that tests of capture do not reach: objects made of random parts, both forms of render passes, code that is
+//! given in several ways, and members about which the recipe says nothing.
 
 use ash::vk::{self, DynamicState as D, Handle};
 use proptest::collection::{btree_map, vec};

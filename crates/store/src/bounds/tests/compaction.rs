@@ -1,4 +1,4 @@
-//! Which segments are merged.
+//! Tests of the rules for merging segments.
 
 use proptest::collection::vec;
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! What holds for every inventory, limit and clock.
+//! Properties of plans and layouts that hold for every inventory, limit and clock.
 
 use std::collections::HashSet;
 

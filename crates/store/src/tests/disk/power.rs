@@ -1,6 +1,6 @@
-//! What a power cut leaves, for tests: of a file what was synced, and of a folder's names either those of now or those
-//! that were synced. What was removed is gone at once, as POSIX allows. There is one model for the process, like the
-//! plan of faults.
+//! Model of power cuts, for tests: a file keeps its synced content, and a folder has either its present names or the
+//! synced ones. What was removed is gone at once, as POSIX allows. There is one model for the process, like the plan of
+//! faults.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::{self, File};
