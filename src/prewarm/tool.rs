@@ -152,7 +152,7 @@ impl Errand {
         let most = if when == When::After { half.min(WORKERS_AFTER) } else { half };
         let jobs = most.min(memory::left_of_groups() / WORKER_MEMORY).max(1);
         arguments.extend(["--jobs", &jobs.to_string(), "--memory", "1GiB"].map(OsString::from));
-        // Its disk cache knows programs by their names (crates/tool/src/prewarm/named.rs).
+        // Its disk cache knows programs by their names (crates/tool/src/programs/prewarm/named.rs).
         let is_nvidia = self.header.driver_id == vk::DriverId::NVIDIA_PROPRIETARY.as_raw() as u32;
         let own = std::fs::read_link("/proc/self/exe").ok().filter(|_| is_nvidia);
         if let Some(name) = own.as_deref().and_then(Path::file_name) {

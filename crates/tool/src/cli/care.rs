@@ -1,4 +1,4 @@
-//! What changes the stash and its settings; what packages need.
+//! Arguments of the commands that change what is in the stash, and the settings.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use vkstash_store::settings;
 use vkstash_store::settings::{CacheKinds, Settings};
 
-use crate::slips;
+use crate::config::slips;
 
 #[derive(Args)]
 pub(crate) struct ConfigArgs {
@@ -151,20 +151,6 @@ pub(crate) struct RemovalArgs {
     /// Look into this folder instead of the user's stash
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
-}
-
-#[derive(Args)]
-pub(crate) struct CompletionsArgs {
-    /// The shell
-    #[arg(value_name = "SHELL")]
-    pub(crate) shell: clap_complete::Shell,
-}
-
-#[derive(Args)]
-pub(crate) struct ManArgs {
-    /// The folder for the pages
-    #[arg(value_name = "FOLDER")]
-    pub(crate) folder: PathBuf,
 }
 
 #[derive(Args)]

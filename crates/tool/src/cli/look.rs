@@ -1,4 +1,4 @@
-//! What looks into the stash, and at the machine.
+//! Arguments of the commands that show things.
 
 use std::path::PathBuf;
 
@@ -67,22 +67,6 @@ pub(crate) struct InspectArgs {
     /// Print JSON, with each record
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-#[derive(Args)]
-pub(crate) struct DoctorArgs {
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// Look into this folder instead of the user's stash
-    #[arg(long, value_name = "DIR")]
-    pub(crate) dir: Option<PathBuf>,
-}
-
-#[derive(Args)]
-pub(crate) struct DoctorProbeArgs {
-    /// The layer library to look for in the process
-    pub(crate) layer: Option<PathBuf>,
 }
 
 #[derive(Args)]

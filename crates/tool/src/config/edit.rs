@@ -22,7 +22,7 @@ use vkstash_store::settings::{
 use vkstash_store::stash::inspect::ApplicationInfo;
 
 use super::problems::suggestion;
-use crate::units::plain;
+use crate::term::units::plain;
 
 /// How long a change waits for one that another process makes.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -133,12 +133,19 @@ pub(crate) fn change_of(
     chosen: Option<&ApplicationInfo>,
     changes: &[Change],
 ) -> Result<(), EditError> {
-    let section = chosen.map(|info| super::section_of(found, info));
+    let section = chosen.map(|info| section_of(found, info));
     let application = section.as_ref().map(|(name, folder)| Application { name, folder });
     match changes {
         [] => Ok(()),
         changes => change(&target(dir)?, application.as_ref(), |_| Ok(changes.to_vec())),
     }
+}
+
+/// The name of an application's section, and its folder: by the name that a person knows, where no other has it.
+pub(crate) fn section_of(found: &[ApplicationInfo], info: &ApplicationInfo) -> (String, String) {
+    let is_unique = found.iter().filter(|other| other.display == info.display).count() == 1;
+    let name = if is_unique { &info.display } else { &info.folder };
+    (name.clone(), info.folder.clone())
 }
 
 /// An application whose section is changed.

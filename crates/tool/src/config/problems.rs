@@ -4,7 +4,7 @@ use vkstash_store::settings::NAMES;
 use vkstash_store::settings::file::{Complaint, Wrong};
 use vkstash_store::settings::places::Configuration;
 
-use crate::units::plain;
+use crate::term::units::plain;
 
 /// What a name that is none may have meant: `, but `limit` is`; empty if nothing is like it.
 pub(crate) fn suggestion(name: &str) -> String {

@@ -12,9 +12,9 @@ use std::time::{Duration, UNIX_EPOCH};
 use sha2::{Digest as _, Sha256};
 use vkstash_model::driver_options;
 
-use crate::elf::Arch;
-use crate::loader_paths::{DRIVERS, json_files};
-use crate::regular;
+use crate::drivers::loader_paths::{DRIVERS, json_files};
+use crate::system::elf::Arch;
+use crate::system::regular;
 
 /// No manifest is longer.
 const MOST_BYTES: u64 = 64 << 10;

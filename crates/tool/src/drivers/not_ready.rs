@@ -10,9 +10,9 @@ use vkstash_store::stash::inspect::ApplicationInfo;
 use super::noted::Record;
 use super::prepared::listed;
 use super::{Driver, whole_seconds};
-use crate::machine;
-use crate::tally::Tally;
-use crate::units::counted;
+use crate::reports::tally::Tally;
+use crate::system::machine;
+use crate::term::units::counted;
 
 /// Pipelines that other versions of the drivers have compiled.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::prepared::Prepared;
 use super::{AGAIN_AFTER_MS, Driver};
-use crate::regular;
+use crate::system::regular;
 use crate::term::time;
 
 const NAME: &str = "drivers.json";

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::term::time;
-use crate::units::{counted, plain};
+use crate::term::units::{counted, plain};
 
 /// Pipelines that `vkstash prewarm` has compiled for the drivers that are here.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::output::eprint_line;
-use crate::units::plain;
+use crate::term::output::eprint_line;
+use crate::term::units::plain;
 
 /// Nobody needs a bar for what takes less.
 const PATIENCE: Duration = Duration::from_secs(1);

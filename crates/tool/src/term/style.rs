@@ -1,8 +1,8 @@
-//! The few styles of text. What is printed passes [`crate::output`], which drops them where there are no colours.
+//! The few styles of text. What is printed passes [`crate::term::output`], which drops them where there are no colours.
 
 use std::fmt::Display;
 
-use crate::units::plain;
+use crate::term::units::plain;
 
 /// What a piece of text is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

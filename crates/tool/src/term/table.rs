@@ -3,7 +3,7 @@
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, TableStyle};
 
 use super::style::Style;
-use crate::units::plain;
+use crate::term::units::plain;
 
 /// Characters between two columns.
 const GAP: u16 = 2;

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::units::counted;
+use crate::term::units::counted;
 
 /// Nanoseconds of the units of a span that is shown with one number, the largest first.
 const UNITS: [(u64, &str); 4] = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "ns")];

@@ -1,0 +1,177 @@
+//! The command line: usage, help and parsing. Each group of commands has its arguments in a file of its own.
+//!
+//! - [`completion`] words that shells complete
+//! - [`help`] the help of the tool itself
+//! - [`manual`] man pages
+//! - `programs`, `look`, `care`, `setup`, `exchange` the arguments of the commands in the room of that name
+
+mod care;
+pub(crate) mod completion;
+mod exchange;
+pub(crate) mod help;
+mod look;
+pub(crate) mod manual;
+mod programs;
+mod setup;
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+pub(crate) use care::*;
+pub(crate) use exchange::*;
+pub(crate) use look::*;
+pub(crate) use programs::*;
+pub(crate) use setup::*;
+
+/// Gives Vulkan programs a pipeline stash that outlives them.
+#[derive(Parser)]
+#[command(name = "vkstash", version, after_help = EXIT_STATUS, disable_help_subcommand = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const EXIT_STATUS: &str = "Exit status: 0 done, 1 failed, 2 wrong usage. `vkstash run` ends as its command ended \
+(same status, same signal), with 127 if the command was not found and 126 if it could not be started.";
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Run a program with the stash
+    ///
+    /// Programs that it starts are served too, as long as the program itself runs: for a launcher that exits early,
+    /// use `vkstash install`.
+    Run(RunArgs),
+    /// Measure a program with and without the stash
+    ///
+    /// Runs the command without the layer, with a new stash, and with one that earlier runs have filled, in turns. The
+    /// user's stash is not touched. The drivers' own caches are those that the user has; the table says what was in
+    /// them. The command's output is not shown; one that needs no user is measured best.
+    Bench(BenchArgs),
+    /// Make the layer known to the Vulkan loader, so that VKSTASH=1 is all a program needs
+    ///
+    /// Also installs the service that compiles pipelines again after an update of a driver (docs/prewarm.md).
+    Install(InstallArgs),
+    /// Remove what `install` wrote
+    Uninstall(UninstallArgs),
+    /// Tell what the stash did for each application
+    ///
+    /// One line for each of the applications that were used last: how often its last session stuttered because of
+    /// compiling, and how many of its pipelines were ready. With a NAME, a row for each session.
+    Stats(StatsArgs),
+    /// List the applications in the stash, the one that was used last first
+    List(ListArgs),
+    /// Show the pipelines of an application, or what one of them is made of
+    ///
+    /// A pipeline is named by digits that only its key begins with, or by `latest`.
+    Show(ShowArgs),
+    /// Write an HTML page about an application: its last runs, its slowest pipelines, and its stash over time
+    ///
+    /// The page is one file that needs no network. docs/report.md says what is on it.
+    Report(ReportArgs),
+    /// Watch what running programs do: which pipeline is compiling now, and for how long
+    ///
+    /// Arrow keys choose a program, q ends it.
+    Watch(WatchArgs),
+    /// Show what a segment file of a stash holds
+    ///
+    /// The file may be anywhere: a copy, one of a base, one that an archive held. Every record is read. It ends with 1
+    /// if anything is damaged.
+    Inspect(InspectArgs),
+    /// Show how much is kept and why, or change it
+    ///
+    /// Sizes are bytes, or have a unit: 512MiB, 4GiB. What you set is written to your configuration file, as by
+    /// `vkstash config`; docs/bounds.md says what is evicted first.
+    Keep(KeepArgs),
+    /// Show each setting and where it comes from, or change the configuration file
+    ///
+    /// The file is ~/.config/vkstash/config.toml; with --dir, config.toml in that stash. docs/configuration.md says
+    /// what may stand in it. An unknown name is an error: the line and what was meant are printed.
+    Config(ConfigArgs),
+    /// Show or store what background work may do: what is made before programs ask for it
+    ///
+    /// `allowed` is the default. `intrusive` measures more, `disabled` does no background work, and `profiling` also
+    /// adapts nothing, so that two runs can be compared. VKSTASH_BACKGROUND sets the mode for one process. After an
+    /// update of a driver pipelines are compiled again before programs run, unless `--updates off` was said.
+    Background(BackgroundArgs),
+    /// Show, disable, enable or clear kinds of caches
+    ///
+    /// `compilations` is what drivers compile, `conversions` are shaders and their identifiers, `driver-managed` the
+    /// drivers' own caches, `sessions` the caches that programs manage. Running programs follow after some seconds;
+    /// docs/sessions.md says what each of them means.
+    Cache(CacheArgs),
+    /// Find out why programs run without the stash, or with little use of it
+    ///
+    /// Looks at the environment, the installed manifests, the Vulkan loader, the drivers and the folder of the stash.
+    /// It ends with 1 if anything is wrong.
+    Doctor(DoctorArgs),
+    /// What `doctor` asks the loader and the drivers with
+    #[command(hide = true, name = "doctor-probe")]
+    DoctorProbe(DoctorProbeArgs),
+    /// Bring the stash within its limits now, and merge its files
+    ///
+    /// Programs do that by themselves after a few quiet seconds. Programs may run while this command works.
+    Gc(GcArgs),
+    /// Remove applications that were not used for a while
+    ///
+    /// Of an application that was used since, the devices and driver versions go that it did not use, and its session
+    /// caches. Shows first what goes, and asks. What a running program uses stays, and so do settings.
+    Prune(PruneArgs),
+    /// Remove everything that is stored for applications
+    ///
+    /// Shows first what goes, and asks. What a running program uses stays, and so do settings. `vkstash cache clear`
+    /// empties single kinds of caches, those of running programs too.
+    Clear(ClearArgs),
+    /// Write what was recorded to a file, for another machine or as a backup
+    ///
+    /// The file is a tar archive, mostly compressed already. It holds shaders and the names of the programs. A file
+    /// whose name ends in .foz becomes an archive of Fossilize, which has shaders and recipes, and no artifacts.
+    Export(ExportArgs),
+    /// Make stashes that programs only read, for images and machines that many share, and say which are used
+    ///
+    /// Programs look into them after their user's own stash: first those that `vkstash run --base` names, then those
+    /// in VKSTASH_BASE, and then those that were added here (docs/bases.md).
+    Base(BaseArgs),
+    /// Take in what `export` wrote, or an archive of Fossilize (.foz), as Steam has them
+    ///
+    /// Records that the stash has already stay as they are. An archive of Fossilize has what pipelines are made of:
+    /// `vkstash prewarm` makes them (docs/fossilize.md).
+    Import(ImportArgs),
+    /// Compile what programs will ask for before they do, for instance after a driver update or an import
+    ///
+    /// Recipes that programs used on a device are compiled for its present driver, the most recently used first, in
+    /// processes that may crash or hang without harm. What is interrupted goes on where it was. docs/prewarm.md says
+    /// more.
+    Prewarm(PrewarmArgs),
+    /// A worker of `prewarm`
+    #[command(hide = true, name = "prewarm-worker")]
+    PrewarmWorker(PrewarmWorkerArgs),
+    /// List the artifacts that are no longer handed to a driver because programs died of them
+    Quarantine(QuarantineArgs),
+    /// Read everything that is stored, and say what is damaged
+    ///
+    /// Programs check each record when they read it, so damage only costs what it hit. Programs may run while this
+    /// command works. It ends with 1 if anything is not whole.
+    Verify(VerifyArgs),
+    /// Print what a shell needs to complete commands and options
+    ///
+    /// For bash: `vkstash completions bash > ~/.local/share/bash-completion/completions/vkstash`
+    Completions(CompletionsArgs),
+    /// Write the man pages, for packages
+    #[command(hide = true)]
+    Man(ManArgs),
+}
+
+#[derive(Args)]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    #[arg(value_name = "SHELL")]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Args)]
+pub(crate) struct ManArgs {
+    /// The folder for the pages
+    #[arg(value_name = "FOLDER")]
+    pub(crate) folder: PathBuf,
+}

@@ -1,0 +1,58 @@
+//! Arguments of the commands that install the layer, and that find out why programs run without it.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+#[derive(Args)]
+pub(crate) struct InstallArgs {
+    #[command(flatten)]
+    pub(crate) place: PlaceArgs,
+    /// The layer library to refer to; may be given once for each architecture
+    #[arg(long, value_name = "FILE")]
+    pub(crate) library: Vec<PathBuf>,
+    /// Without the service that compiles pipelines again after an update of a driver
+    #[arg(long)]
+    pub(crate) no_service: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct UninstallArgs {
+    #[command(flatten)]
+    pub(crate) place: PlaceArgs,
+    /// Also delete what was recorded, your settings, and what vkstash-remote has fetched; asks first
+    #[arg(long, conflicts_with_all = ["system", "prefix", "destdir"])]
+    pub(crate) purge: bool,
+    /// Do not ask
+    #[arg(long, short, requires = "purge")]
+    pub(crate) yes: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct PlaceArgs {
+    /// For all users, below /usr/local, instead of for this user
+    #[arg(long)]
+    pub(crate) system: bool,
+    /// For all users, below this folder instead of /usr/local
+    #[arg(long, value_name = "DIR")]
+    pub(crate) prefix: Option<PathBuf>,
+    /// Write below this folder as if it were the root of the file system (for packagers)
+    #[arg(long, value_name = "DIR")]
+    pub(crate) destdir: Option<PathBuf>,
+}
+
+#[derive(Args)]
+pub(crate) struct DoctorArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Look into this folder instead of the user's stash
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+#[derive(Args)]
+pub(crate) struct DoctorProbeArgs {
+    /// The layer library to look for in the process
+    pub(crate) layer: Option<PathBuf>,
+}

@@ -1,0 +1,11 @@
+//! What programs tell of themselves: reports when they end, and live pages while they run.
+//!
+//! - [`played`] sessions of programs as their users see them
+//! - [`tally`] sums of counters
+//! - [`names`] Vulkan's names for numbers
+//! - [`live_pages`] the live pages of processes
+
+pub(crate) mod live_pages;
+pub(crate) mod names;
+pub(crate) mod played;
+pub(crate) mod tally;

@@ -1,0 +1,52 @@
+//! What is told.
+
+use serde::Serialize;
+
+use crate::term::units::plain;
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Level {
+    Good,
+    /// Worth knowing.
+    Note,
+    /// Programs run without the stash because of it.
+    Wrong,
+}
+
+/// One thing that was found.
+#[derive(Debug, Serialize)]
+pub(crate) struct Finding {
+    pub(crate) level: Level,
+    /// What is so, and why that matters.
+    pub(crate) text: String,
+    /// What to do. Null where there is nothing.
+    pub(crate) next: Option<String>,
+}
+
+impl Finding {
+    pub(crate) fn good(text: impl Into<String>) -> Finding {
+        Finding { level: Level::Good, text: text.into(), next: None }
+    }
+
+    pub(crate) fn note(text: impl Into<String>, next: impl Into<String>) -> Finding {
+        Finding { level: Level::Note, text: text.into(), next: Some(next.into()) }
+    }
+
+    pub(crate) fn wrong(text: impl Into<String>, next: impl Into<String>) -> Finding {
+        Finding { level: Level::Wrong, text: text.into(), next: Some(next.into()) }
+    }
+
+    /// Lines for people.
+    pub(crate) fn text(&self) -> String {
+        let level = match self.level {
+            Level::Good => "ok",
+            Level::Note => "note",
+            Level::Wrong => "WRONG",
+        };
+        let next = self.next.as_ref().map_or(String::new(), |next| format!("       next: {}\n", plain(next)));
+        // Names of files and drivers are anybody's.
+        format!("{level:<6} {}\n{}", plain(&self.text), next)
+    }
+}
