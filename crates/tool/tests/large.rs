@@ -1,4 +1,4 @@
-//! What the commands that read a whole stash cost where it is large.
+//! Costs of the commands that read a whole stash, where it is large.
 
 use vkstash_model::app_name::AppName;
 use vkstash_model::counters::Count;

@@ -1,4 +1,4 @@
-//! What `vkstash stats` says, line by line.
+//! Lines of `vkstash stats`, one by one.
 
 use vkstash_model::app_name::AppName;
 use vkstash_model::counters::Count;

@@ -1,4 +1,4 @@
-//! What is wrong in configuration files, and what was meant.
+//! Mistakes in configuration files, and what was meant.
 
 use vkstash_store::settings::NAMES;
 use vkstash_store::settings::file::{Complaint, Wrong};

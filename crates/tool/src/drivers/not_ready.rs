@@ -1,4 +1,4 @@
-//! What the drivers that are here have yet to compile.
+//! Pipelines that the drivers that are here have yet to compile.
 
 use std::fmt;
 

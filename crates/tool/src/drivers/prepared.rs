@@ -1,4 +1,4 @@
-//! What was compiled for the drivers that are here because of their update.
+//! Pipelines that were compiled for the drivers that are here because of their update.
 
 use std::collections::BTreeSet;
 

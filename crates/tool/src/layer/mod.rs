@@ -1,4 +1,4 @@
-//! What programs need to run with the layer: its library, its manifests, and what the loader is told.
+//! Parts that programs need to run with the layer: its library, its manifests, and what the loader is told.
 //!
 //! - [`environment`] the environment of a process that the loader gives the layer to
 //! - [`loader_folder`] the folder in which the loader finds the manifests

@@ -1,4 +1,4 @@
-//! What programs tell of themselves: reports when they end, and live pages while they run.
+//! Words of programs about themselves: reports when they end, and live pages while they run.
 //!
 //! - [`played`] sessions of programs as their users see them
 //! - [`tally`] sums of counters

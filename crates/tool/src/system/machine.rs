@@ -1,4 +1,4 @@
-//! What the machine has, and whether it runs on battery.
+//! The machine: its processors, its memory, and whether it runs on battery.
 
 use std::fs;
 use std::path::Path;

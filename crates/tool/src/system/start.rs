@@ -1,5 +1,5 @@
-//! How this process was started, recorded before `main`: Rust's runtime then ignores SIGPIPE and opens /dev/null in
-//! place of closed standard streams. SIGXFSZ is ignored from here on, so that a size limit makes a write fail.
+//! State in which this process was started, recorded before `main`: Rust's runtime then ignores SIGPIPE and opens
+//! /dev/null in place of closed standard streams. SIGXFSZ is ignored from here on: a size limit makes a write fail.
 
 use std::io;
 use std::os::unix::process::CommandExt as _;

@@ -1,4 +1,4 @@
-//! How far work is: a bar on standard error where that is a terminal, once the work has taken a second.
+//! Progress of work: a bar on standard error where that is a terminal, once the work has taken a second.
 
 use std::borrow::Cow;
 use std::fmt::Display;

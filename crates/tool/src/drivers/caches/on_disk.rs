@@ -1,4 +1,4 @@
-//! What the drivers' own caches hold now.
+//! Contents of the drivers' own caches now.
 
 use std::env;
 use std::path::{Path, PathBuf};

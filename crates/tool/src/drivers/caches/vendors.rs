@@ -1,4 +1,4 @@
-//! How each vendor's drivers are told about their cache.
+//! Table of vendors: the variables by which their drivers are told about their caches, and the folders of these.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! What is on the page. The names are those of `--json`; docs/report.md describes them.
+//! Content of the page. The names are those of `--json`; docs/report.md describes them.
 
 use serde::Serialize;
 

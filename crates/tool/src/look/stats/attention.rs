@@ -1,4 +1,4 @@
-//! What wants attention in an application's statistics, in words.
+//! Words for what wants attention in an application's statistics.
 
 use vkstash_model::background_mode::BackgroundMode;
 use vkstash_model::counters::Count;

@@ -1,4 +1,4 @@
-//! What `-v` and `-vv` show of an application beyond the few lines.
+//! Lines that `-v` and `-vv` show of an application beyond the few.
 
 use vkstash_model::counters::{Class, Count, Unit};
 

@@ -1,4 +1,4 @@
-//! Whether an application benefits from the stash, and if not, why.
+//! Benefit that an application has of the stash, or the reason why it has none, in words.
 
 use vkstash_model::background_mode::BackgroundMode;
 use vkstash_model::counters::Count;

@@ -1,4 +1,4 @@
-//! What happened to the store, in words.
+//! Words for what happened to the store.
 
 use std::collections::BTreeMap;
 

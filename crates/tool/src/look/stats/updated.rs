@@ -1,4 +1,4 @@
-//! Whether a driver was updated since an application's pipelines were compiled.
+//! Updates of drivers since an application's pipelines were compiled.
 
 use vkstash_store::format::device::DeviceHeader;
 use vkstash_store::reports::model::DeviceReport;

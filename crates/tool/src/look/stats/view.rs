@@ -1,4 +1,4 @@
-//! How much of the statistics is shown.
+//! Extent of the statistics that are shown.
 
 /// How much is shown.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,4 +1,4 @@
-//! How the stash grows, from what the writers of programs have written.
+//! Growth of the stash, from what the writers of programs have written.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};

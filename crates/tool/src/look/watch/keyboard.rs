@@ -1,5 +1,5 @@
-//! What is typed while programs are watched. crossterm (0.28.1) reads a terminal that is gone without end: it takes
-//! neither end-of-file nor an error for that.
+//! Keys that are typed while programs are watched. crossterm (0.28.1) reads a terminal that is gone without end: it
+//! takes neither end-of-file nor an error for that.
 
 use std::fs::File;
 use std::io::{self, IsTerminal as _};

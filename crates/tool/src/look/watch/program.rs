@@ -1,4 +1,4 @@
-//! What is shown of one program. Its fields are the names in JSON (docs/watch.md).
+//! One program as it is shown. Its fields are the names in JSON (docs/watch.md).
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

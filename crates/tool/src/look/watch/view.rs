@@ -1,4 +1,4 @@
-//! What is on the screen: the programs, and the chosen one.
+//! Content of the screen: the programs, and the chosen one.
 
 use std::time::Instant;
 

@@ -1,4 +1,4 @@
-//! What the drivers' own caches on disk held when the runs began, and when they had ended.
+//! Contents of the drivers' own caches on disk when the runs began, and when they had ended.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

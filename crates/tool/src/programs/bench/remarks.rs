@@ -1,4 +1,4 @@
-//! What a reader of the figures has to know, and what to do about it.
+//! Remarks that a reader of the figures needs, each with the next step.
 
 use serde::Serialize;
 

@@ -1,5 +1,5 @@
-//! What a program has left at its end: pipelines that the driver had in its own caches, and of which there is no
-//! artifact yet (docs/prewarm.md).
+//! Search, at a program's end, for pipelines that the driver had in its own caches, and of which there is no artifact
+//! yet (docs/prewarm.md).
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};

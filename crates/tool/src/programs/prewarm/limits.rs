@@ -1,4 +1,4 @@
-//! How much of the machine the workers may use.
+//! Limits of what the workers may use of the machine.
 
 use std::time::Duration;
 

@@ -5,7 +5,7 @@
 //! - `private` ([`Private`]) the stash and the cache of Mesa that workers fill
 //! - `database` ([`Database`]) the files that Mesa reads
 //! - `target` ([`Target`]) the folder that gets them
-//! - `announced` ([`Announced`]) what was made, and the variables by which Mesa finds it
+//! - `announced` ([`Announced`]) the databases that were made, and the variables by which Mesa finds them
 
 mod announced;
 mod database;

@@ -1,4 +1,4 @@
-//! What pipelines are likely to cost, and in which order they are made.
+//! The order in which pipelines are made, by what they are likely to cost.
 //!
 //! A program asks for pipelines in an order that the stash knows, so they are made in that order. But a long compile
 //! that begins last keeps one worker busy while the others have nothing to do. So each pipeline is begun at the latest

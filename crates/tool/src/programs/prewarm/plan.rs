@@ -1,4 +1,4 @@
-//! What is to be made: which recipes on which devices, for each application.
+//! Plan of what is to be made: which recipes on which devices, for each application.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};

@@ -1,4 +1,4 @@
-//! What was planned and what came of it, for people and as JSON (docs/prewarm.md).
+//! Report of what was planned and what came of it, for people and as JSON (docs/prewarm.md).
 
 use std::collections::BTreeMap;
 use std::io;

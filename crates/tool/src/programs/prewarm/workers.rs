@@ -1,4 +1,4 @@
-//! What workers are started with, for programs of each pointer width.
+//! The workers that are here, for programs of each pointer width: executable, library and manifests.
 //!
 //! A process loads libraries and drivers of its own width only. For this tool's width the worker is this tool again,
 //! for the other one a small program that lies near the library of that width (crates/worker).

@@ -1,4 +1,4 @@
-//! What `vkstash run` prints at its end: what `vkstash stats` says of the session, for each application.
+//! Lines that `vkstash run` prints at its end: what `vkstash stats` says of the session, for each application.
 
 use std::collections::BTreeMap;
 use std::env;

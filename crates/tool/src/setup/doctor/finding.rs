@@ -1,4 +1,4 @@
-//! What is told.
+//! One finding of `vkstash doctor`: how bad it is, and what helps.
 
 use serde::Serialize;
 

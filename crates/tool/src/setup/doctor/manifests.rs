@@ -1,4 +1,4 @@
-//! Where the Vulkan loader searches implicit layers, and the manifests of this one there.
+//! The folders in which the Vulkan loader searches implicit layers, and the manifests of this one there.
 
 use std::env;
 use std::ffi::OsStr;

@@ -1,4 +1,4 @@
-//! What the loader and the drivers answer, asked in processes of their own.
+//! Answers of the loader and the drivers, asked in processes of their own.
 
 use std::io;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Whether the layer's workers come to anything: they need a processor that the program leaves free.
+//! The layer's workers, as the last runs found them: they need a processor that the program leaves free.
 
 use std::thread::available_parallelism;
 

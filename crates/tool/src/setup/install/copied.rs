@@ -1,4 +1,4 @@
-//! What `install.sh` of the archive has copied below a prefix. It keeps a list of that.
+//! Files that `install.sh` of the archive has copied below a prefix. It keeps a list of them.
 
 use std::fs;
 use std::io;

@@ -1,4 +1,4 @@
-//! Where the service is enabled, as systemd and desktops would find it.
+//! Places where the service is enabled, as systemd and desktops would find it.
 
 use std::env;
 use std::fs;

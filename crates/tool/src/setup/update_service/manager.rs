@@ -1,5 +1,5 @@
-//! What the user's systemd is told of the service. Where there is none, or it does not answer in time, nothing happens:
-//! it reads the files when it starts.
+//! Messages to the user's systemd about the service. Where there is none, or it does not answer in time, nothing
+//! happens: it reads the files when it starts.
 
 use std::process::{Command, Stdio};
 use std::thread;

@@ -1,8 +1,9 @@
-//! What was made, and how Mesa is told of it.
+//! Databases that were made, and the environment variables by which a user makes Mesa read them.
 //!
-//! Mesa looks for a database at `CACHE/NAME.foz`, and CACHE is the folder of its single-file cache for this build of
-//! the driver and this device. A name with a path is taken below that folder, too, so an absolute path does not work;
-//! but one that climbs to the root of the file system first does, wherever the cache is.
+//! Such a variable holds the name of a database, and Mesa opens `CACHE/NAME.foz`. CACHE is a folder of Mesa's own: that
+//! of its single-file cache for this build of the driver and this device. Mesa puts CACHE in front of an absolute path
+//! too, so that one leads nowhere. But a NAME may begin with `../`: with enough of them it climbs from CACHE to the
+//! root of the file system, and from there goes down to the folder of the databases, wherever CACHE is.
 
 use std::fs;
 use std::io::{self, Write};
@@ -15,26 +16,29 @@ use super::database::Database;
 use super::{Device, MesaError, SINGLE_FILE};
 use crate::term::units::{plain, size};
 
-/// Steps to the root, and more: above the root is the root. Mesa's cache of a user is seven folders deep.
+/// So many `../` lead from any cache to the root of the file system. A cache in a user's home is seven folders deep,
+/// and more steps do no harm: above the root is the root.
 const STEPS: usize = 16;
-/// Lets Mesa ask a database and keep its usual cache.
+/// Makes Mesa read databases beside its usual cache; without it the databases would take its place.
 const COMBINE: &str = "MESA_DISK_CACHE_COMBINE_RW_WITH_RO_FOZ";
+/// The names of the databases, separated by commas.
 const NAMES: &str = "MESA_DISK_CACHE_READ_ONLY_FOZ_DBS";
+/// The path of a file with a name on each line, which running programs read again when it changes.
 const LIST: &str = "MESA_DISK_CACHE_READ_ONLY_FOZ_DBS_DYNAMIC_LIST";
-/// The file with the names, for the last variable.
+/// That file, in the folder of the databases.
 const LIST_FILE: &str = "databases.list";
 
-/// One database.
+/// A database for one build of a driver and one device.
 pub(super) struct MesaDatabase {
-    /// Its name, without the folder and without `.foz`.
+    /// The name of its file, without the folder and without `.foz`.
     pub(super) name: String,
-    /// The folder of Mesa's names for the build of the driver and for the device.
+    /// The place below `mesa_shader_cache_sf` that Mesa gives this build and this device.
     pub(super) below: PathBuf,
     pub(super) device: Device,
     pub(super) database: Database,
 }
 
-/// All databases of a folder.
+/// The databases of a folder, as users are told of them.
 pub(crate) struct Announced {
     folder: PathBuf,
     made: Vec<MesaDatabase>,
@@ -49,7 +53,7 @@ impl Announced {
         self.made.is_empty()
     }
 
-    /// Adds a database, if it is found from `cache`, a folder in which Mesa looks.
+    /// Adds a database, if its name leads to it from `cache`, a folder that Mesa would put in front of the name.
     pub(super) fn add(&mut self, made: MesaDatabase, cache: &Path) -> Result<(), MesaError> {
         let path = self.climbing(&made.name);
         if ["", "_idx"].iter().all(|part| cache.join(format!("{path}{part}.foz")).is_file()) {
@@ -59,7 +63,7 @@ impl Announced {
         Err(MesaError::NotFound { name: made.name, folder: self.folder.clone() })
     }
 
-    /// Writes the file for the dynamic list.
+    /// Writes the file that [`LIST`] names.
     pub(super) fn write_list(&self) -> io::Result<()> {
         let lines: String = self.made.iter().map(|made| self.climbing(&made.name) + "\n").collect();
         let path = self.folder.join(LIST_FILE);
@@ -67,13 +71,13 @@ impl Announced {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644))
     }
 
-    /// The path of a database as Mesa takes it.
+    /// The name by which Mesa finds a database from any cache: up to the root, and down again.
     fn climbing(&self, name: &str) -> String {
         let path = self.folder.join(name);
         format!("{}{}", "../".repeat(STEPS), path.to_string_lossy().trim_start_matches('/'))
     }
 
-    /// The variables, without the one for the list.
+    /// The variables that a user sets, without [`LIST`], which may take the place of [`NAMES`].
     fn variables(&self) -> [(&'static str, String); 2] {
         let names: Vec<String> = self.made.iter().map(|made| self.climbing(&made.name)).collect();
         [(COMBINE, "1".to_owned()), (NAMES, names.join(","))]

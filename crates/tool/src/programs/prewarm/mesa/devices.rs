@@ -1,4 +1,4 @@
-//! Which devices have a driver of Mesa, and what is made for them.
+//! Devices with a driver of Mesa, and the work that is left for them.
 
 use std::path::Path;
 

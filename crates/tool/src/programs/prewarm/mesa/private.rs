@@ -1,5 +1,5 @@
-//! What workers have for themselves, so that each pipeline is compiled, and lands in a cache of Mesa that has nothing
-//! else: a stash with the recipes and without artifacts, no settings of the user, and a cache folder for each device.
+//! Stash and cache folders that only the workers have, so that each pipeline is compiled, and lands in a cache of Mesa
+//! that has nothing else: recipes without artifacts, no settings of the user, and a cache folder for each device.
 
 use std::fs::{self, DirBuilder};
 use std::io;

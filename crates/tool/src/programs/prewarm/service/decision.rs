@@ -1,4 +1,4 @@
-//! What the service does next: a function of what is so and of the settings, and of nothing else.
+//! Decision of the service about its next step: a function of what is so and of the settings, and of nothing else.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What is so around the service: programs with the layer, power, memory, the disk, signals.
+//! Surroundings of the service: programs with the layer, power, memory, the disk, signals.
 
 use std::fs;
 use std::path::{Path, PathBuf};
