@@ -16,13 +16,14 @@ use vkstash_store::settings::{
 };
 use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 
+use super::scope::section_of;
 use crate::cli::{ConfigAction, ConfigArgs};
-use crate::config::edit::{self, Application, Change, EditError, section_of};
+use crate::config::edit::{self, Application, Change, EditError};
 use crate::config::in_force;
 use crate::config::problems::{problems, suggestion};
 use crate::config::slips::{self, Slip};
 use crate::stash::choice::{ChoiceError, choose};
-use crate::stash::root;
+use crate::stash::root::{self, NoRoot};
 use crate::term::output;
 use crate::term::screen;
 use crate::term::style::Style;
@@ -36,8 +37,8 @@ const LONGEST_VALUE: usize = 40;
 /// Why nothing could be shown or changed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfigError {
-    #[error("cannot tell where the stash is: neither HOME nor XDG_CACHE_HOME is set; name it with --dir")]
-    NoRoot,
+    #[error(transparent)]
+    NoRoot(#[from] NoRoot),
     #[error("cannot read the stash: {0}")]
     Open(#[from] OpenError),
     #[error(transparent)]
@@ -85,7 +86,7 @@ struct Shown {
 }
 
 pub(crate) fn main(args: &ConfigArgs) -> Result<(), ConfigError> {
-    let root = root::root(args.dir.as_deref()).ok_or(ConfigError::NoRoot)?;
+    let root = root::named(args.dir.as_deref())?;
     match &args.action {
         None => show(args, &root),
         Some(ConfigAction::Set { name, values, force }) => {

@@ -15,7 +15,7 @@ use crate::cli::GcArgs;
 use crate::config::in_force;
 use crate::exchange::base::unfinished::remove_left;
 use crate::stash::pulled_bases;
-use crate::stash::root;
+use crate::stash::root::{self, NoRoot};
 use crate::stash::session_caches;
 use crate::term::output;
 use crate::term::progress::{Progress, Unit};
@@ -24,8 +24,8 @@ use crate::term::units::{counted, size, words};
 /// Why the command failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum GcError {
-    #[error("cannot tell where the stash is: neither HOME nor XDG_CACHE_HOME is set; name it with --dir")]
-    NoRoot,
+    #[error(transparent)]
+    NoRoot(#[from] NoRoot),
     #[error(transparent)]
     Open(#[from] OpenError),
     #[error("nothing was evicted, because a limit may be lifted there: {}", .0.join("; "))]
@@ -35,7 +35,7 @@ pub(crate) enum GcError {
 }
 
 pub(crate) fn main(args: &GcArgs) -> Result<(), GcError> {
-    let root = root::root(args.dir.as_deref()).ok_or(GcError::NoRoot)?;
+    let root = root::named(args.dir.as_deref())?;
     let progress = RefCell::new(Progress::new("tidying", Unit::Things));
     let tell_progress = |done: usize, total: usize| progress.borrow_mut().set(done as u64, total as u64);
     let outcome = maintenance::run_with(&root, recipe::modules_of, &tell_progress)?;

@@ -1,70 +1,37 @@
 //! `vkstash keep`: shows how much is kept of what, and why, and changes it.
 
-use std::io;
 use std::path::Path;
 
-use vkstash_host::disk::errors::OpenError;
 use vkstash_store::bounds::{Limits, ModulePolicy};
 use vkstash_store::settings;
 use vkstash_store::settings::Settings;
 use vkstash_store::settings::places::Configuration;
-use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
+use vkstash_store::stash::inspect::ApplicationInfo;
 
+use super::scope::{self, Scope, SettingError, has_anything, row, title};
 use crate::cli::KeepArgs;
-use crate::config::edit::{self, Change, EditError};
+use crate::config::edit::Change;
 use crate::config::in_force::{self, Source};
-use crate::config::problems::say_ignored;
-use crate::config::slips::{self, Slip};
-use crate::stash::choice::{ChoiceError, choose};
-use crate::stash::root;
-use crate::term::output;
+use crate::config::slips;
 use crate::term::units::{counted, plain, size};
 
-/// Why nothing could be shown or set.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum KeepError {
-    #[error("cannot tell where the stash is: neither HOME nor XDG_CACHE_HOME is set; name it with --dir")]
-    NoRoot,
-    #[error("cannot read the stash: {0}")]
-    Open(#[from] OpenError),
-    #[error(transparent)]
-    Edit(#[from] EditError),
-    #[error(transparent)]
-    Choice(#[from] ChoiceError),
-    #[error(transparent)]
-    Slip(#[from] Slip),
-    #[error("cannot print it: {0}")]
-    Print(#[from] io::Error),
-}
+pub(crate) fn main(args: &KeepArgs) -> Result<(), SettingError> {
+    let scope = Scope::read(args.dir.as_deref(), args.application.as_deref(), has_anything)?;
+    change(args, &scope)?;
 
-pub(crate) fn main(args: &KeepArgs) -> Result<(), KeepError> {
-    let root = root::root(args.dir.as_deref()).ok_or(KeepError::NoRoot)?;
-    let mut applications: Vec<_> = list_applications(&root)?;
-    applications.retain(|info| !info.parts.is_empty() || info.runs.runs > 0);
-    let chosen = args.application.as_ref().map(|name| choose(&applications, name, &root)).transpose()?;
-    change(args, &root, chosen, &applications)?;
-
-    let read = settings::read(&root);
+    let read = settings::read(&scope.root);
     let mut lines = Vec::new();
-    if chosen.is_none() {
-        describe_root(&mut lines, &root, &read.all(), &applications);
+    if scope.chosen().is_none() {
+        describe_root(&mut lines, &scope.root, &read.all(), &scope.applications);
     }
-    for info in chosen.map_or(&applications[..], std::slice::from_ref) {
+    for info in scope.each() {
         describe_application(&mut lines, &read, info);
     }
-    say_ignored(&mut lines, &read);
-    let mut text = lines.join("\n");
-    text.push('\n');
-    Ok(output::print(&text)?)
+    Ok(scope::print(lines, &read)?)
 }
 
 /// Writes the settings that the arguments name, if any.
-fn change(
-    args: &KeepArgs,
-    root: &Path,
-    chosen: Option<&ApplicationInfo>,
-    all: &[ApplicationInfo],
-) -> Result<(), KeepError> {
+fn change(args: &KeepArgs, scope: &Scope<'_>) -> Result<(), SettingError> {
     let values = args.values();
     // Known: checked when the command line was parsed.
     let unset = settings::NAMES.into_iter().filter(|name| args.default.iter().any(|unset| unset == name));
@@ -76,9 +43,9 @@ fn change(
         let _ = wanted.set(name, value);
     }
     if !args.force {
-        slips::ask(&wanted, root, chosen.map_or(all, std::slice::from_ref))?;
+        slips::ask(&wanted, &scope.root, scope.each())?;
     }
-    Ok(edit::change_of(args.dir.as_deref(), all, chosen, &changes)?)
+    Ok(scope.change(&changes)?)
 }
 
 fn describe_root(lines: &mut Vec<String>, root: &Path, settings: &Settings, found: &[ApplicationInfo]) {
@@ -92,7 +59,7 @@ fn describe_root(lines: &mut Vec<String>, root: &Path, settings: &Settings, foun
     let set = |set: bool| if set { Source::Settings } else { Source::Default };
     let free = in_force::file_system(root).map(|(_, free)| format!("; {} free now", size(free)));
     let mut row = |name: &str, value: String, is_set: bool, note: &str| {
-        lines.push(format!("  {name:<18}{value:<12}{}{note}", set(is_set).text()));
+        lines.push(row(name, &value, set(is_set)) + note);
     };
     row(settings::LIMIT, limit(Some(limits.total_bytes)), settings.limit.is_some(), "");
     row(settings::APPLICATION_LIMIT, limit(limits.per_app), settings.application_limit.is_some(), "");
@@ -111,17 +78,9 @@ fn describe_application(lines: &mut Vec<String>, read: &Configuration, info: &Ap
         lines.push(String::new());
     }
     let bytes = in_force::bytes(info);
-    lines.push(format!(
-        "{} ({}): {}",
-        plain(&info.display),
-        plain(&info.folder),
-        in_force::used(bytes, limit.value)
-    ));
-    let mut row = |name: &str, value: String, source: Source| {
-        lines.push(format!("  {name:<18}{value:<12}{}", source.text()));
-    };
-    row(settings::LIMIT, self::limit(limit.value), limit.source);
-    row(settings::MODULES, policy(modules.value), modules.source);
+    lines.push(format!("{}: {}", title(info), in_force::used(bytes, limit.value)));
+    lines.push(row(settings::LIMIT, &self::limit(limit.value), limit.source));
+    lines.push(row(settings::MODULES, &policy(modules.value), modules.source));
     lines.push(modules_now(in_force::module_bytes(info), bytes));
 }
 

@@ -4,6 +4,7 @@
 //! - [`cache`] `vkstash cache`: kinds of caches
 //! - [`keep`] `vkstash keep`: how much is kept of what
 //! - [`config`] `vkstash config`: all settings
+//! - `scope` a stash or one application in it, as the four above take it
 //! - [`gc`] `vkstash gc`: bringing the stash within its limits
 //! - [`prune`] `vkstash prune`, `vkstash clear`: removing what applications have stored
 //! - [`quarantine`] `vkstash quarantine`: what is left out because a process died of it
@@ -16,4 +17,5 @@ pub(crate) mod gc;
 pub(crate) mod keep;
 pub(crate) mod prune;
 pub(crate) mod quarantine;
+mod scope;
 pub(crate) mod verify;

@@ -12,8 +12,8 @@ use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 
 use crate::cli::{ClearArgs, PruneArgs, RemovalArgs};
 use crate::config::in_force;
-use crate::stash::choice::{ChoiceError, choose};
-use crate::stash::root;
+use crate::stash::choice::{ChoiceError, choose, name_of};
+use crate::stash::root::{self, NoRoot};
 use crate::stash::session_caches::{self, Unused};
 use crate::term::confirm::{Confirmed, confirm};
 use crate::term::output::Printer;
@@ -27,8 +27,8 @@ const COLUMNS: [Column; 3] =
 /// Why the command failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PruneError {
-    #[error("cannot tell where the stash is: neither HOME nor XDG_CACHE_HOME is set; name it with --dir")]
-    NoRoot,
+    #[error(transparent)]
+    NoRoot(#[from] NoRoot),
     #[error(transparent)]
     Open(#[from] OpenError),
     #[error(transparent)]
@@ -113,7 +113,7 @@ impl Candidate<'_> {
 }
 
 fn remove(names: &[String], before: SystemTime, args: &RemovalArgs) -> Result<(), PruneError> {
-    let root = root::root(args.dir.as_deref()).ok_or(PruneError::NoRoot)?;
+    let root = root::named(args.dir.as_deref())?;
     let mut found = list_applications(&root)?;
     found.retain(|info| AppName::is_folder(&info.folder));
     let mut asked = Vec::new();
@@ -178,8 +178,7 @@ fn show(candidates: &[Candidate<'_>], found: &[ApplicationInfo], out: &mut Print
         let used =
             if candidate.last_use == 0 { "never".to_owned() } else { time::age(candidate.last_use, now) };
         let info = candidate.info;
-        let is_unique = found.iter().filter(|other| other.display == info.display).count() == 1;
-        let name = if is_unique { &info.display } else { &info.folder };
+        let name = name_of(found, info);
         let use_now = if candidate.is_in_use() { " - a running program uses it" } else { "" };
         let (bytes, parts) = (size(candidate.bytes()).to_string(), candidate.parts());
         table.row([used, bytes, format!("{name}{parts}{use_now}")]);

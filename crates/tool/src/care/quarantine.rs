@@ -17,14 +17,14 @@ use vkstash_store::stash::open::Stash;
 
 use crate::cli::QuarantineArgs;
 use crate::stash::deaths as died;
-use crate::stash::root;
+use crate::stash::root::{self, NoRoot};
 use crate::term::output::Printer;
 
 /// Why nothing could be listed or released.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum QuarantineError {
-    #[error("cannot tell where the stash is: neither HOME nor XDG_CACHE_HOME is set; name it with --dir")]
-    NoRoot,
+    #[error(transparent)]
+    NoRoot(#[from] NoRoot),
     #[error(transparent)]
     Open(#[from] OpenError),
     #[error("{application}: not everything could be released; is the disk full or read-only?")]
@@ -38,7 +38,7 @@ pub(crate) enum QuarantineError {
 }
 
 pub(crate) fn main(args: &QuarantineArgs) -> Result<(), QuarantineError> {
-    let root = root::root(args.dir.as_deref()).ok_or(QuarantineError::NoRoot)?;
+    let root = root::named(args.dir.as_deref())?;
     let mut out = Printer::open()?;
     let keys: Vec<String> = args.keys.iter().map(|key| key.to_lowercase()).collect();
     let mut found = vec![false; keys.len()];

@@ -11,7 +11,7 @@ use vkstash_store::stash::inspect::list_applications;
 
 use crate::cli::VerifyArgs;
 use crate::stash::choice::{ChoiceError, choose};
-use crate::stash::root;
+use crate::stash::root::{self, NoRoot};
 use crate::term::output::{self, Printer};
 use crate::term::progress::{Progress, Unit};
 use crate::term::units::{counted, plain, size};
@@ -19,8 +19,8 @@ use crate::term::units::{counted, plain, size};
 /// Why the command failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum VerifyError {
-    #[error("cannot tell where the stash is: neither HOME nor XDG_CACHE_HOME is set; name it with --dir")]
-    NoRoot,
+    #[error(transparent)]
+    NoRoot(#[from] NoRoot),
     #[error(transparent)]
     Open(#[from] OpenError),
     #[error(transparent)]
@@ -38,7 +38,7 @@ pub(crate) enum VerifyError {
 }
 
 pub(crate) fn main(args: &VerifyArgs) -> Result<(), VerifyError> {
-    let root = root::root(args.dir.as_deref()).ok_or(VerifyError::NoRoot)?;
+    let root = root::named(args.dir.as_deref())?;
     let application = match &args.application {
         Some(name) => Some(choose(&list_applications(&root)?, name, &root)?.folder.clone()),
         None => None,

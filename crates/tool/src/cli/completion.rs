@@ -1,4 +1,4 @@
-//! What shells complete: commands, options, and the names of the applications in the stash.
+//! Completions for shells: commands, options, and the names of the applications in the stash.
 //!
 //! A shell gets a script that asks this tool at each completion, by an environment variable.
 
@@ -12,6 +12,7 @@ use vkstash_store::stash::inspect::list_applications;
 
 use crate::cli::CompletionsArgs;
 use crate::cli::help;
+use crate::stash::choice::name_of;
 use crate::stash::root;
 use crate::term::output::StandardOutput;
 use crate::term::units::plain;
@@ -58,9 +59,8 @@ fn with_names(command: clap::Command) -> clap::Command {
 fn applications(begun: &OsStr) -> Vec<CompletionCandidate> {
     let Some(begun) = begun.to_str() else { return Vec::new() };
     let found = root::root(None).and_then(|root| list_applications(&root).ok()).unwrap_or_default();
-    let unique = |name: &str| found.iter().filter(|other| other.display == name).count() == 1;
-    let names = found.iter().map(|info| if unique(&info.display) { &info.display } else { &info.folder });
+    let names = found.iter().map(|info| name_of(&found, info));
     // A shell would take other characters for something else.
-    let fit = names.filter(|name| name.starts_with(begun) && plain(name) == **name);
+    let fit = names.filter(|name| name.starts_with(begun) && plain(name) == *name);
     fit.map(CompletionCandidate::new).collect()
 }

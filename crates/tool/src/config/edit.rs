@@ -19,8 +19,6 @@ use vkstash_store::settings::{
     ValueError,
 };
 
-use vkstash_store::stash::inspect::ApplicationInfo;
-
 use super::problems::suggestion;
 use crate::term::units::plain;
 
@@ -124,28 +122,6 @@ pub(crate) fn change<E: From<EditError>>(
     drop_empty_sections(document.as_table_mut());
     let failed = |source| EditError::NotWritten { path: path.clone(), source };
     Ok(write(&path, &document.to_string()).map_err(failed)?)
-}
-
-/// [`change`] for a command: of all applications, or of the chosen one.
-pub(crate) fn change_of(
-    dir: Option<&Path>,
-    found: &[ApplicationInfo],
-    chosen: Option<&ApplicationInfo>,
-    changes: &[Change],
-) -> Result<(), EditError> {
-    let section = chosen.map(|info| section_of(found, info));
-    let application = section.as_ref().map(|(name, folder)| Application { name, folder });
-    match changes {
-        [] => Ok(()),
-        changes => change(&target(dir)?, application.as_ref(), |_| Ok(changes.to_vec())),
-    }
-}
-
-/// The name of an application's section, and its folder: by the name that a person knows, where no other has it.
-pub(crate) fn section_of(found: &[ApplicationInfo], info: &ApplicationInfo) -> (String, String) {
-    let is_unique = found.iter().filter(|other| other.display == info.display).count() == 1;
-    let name = if is_unique { &info.display } else { &info.folder };
-    (name.clone(), info.folder.clone())
 }
 
 /// An application whose section is changed.

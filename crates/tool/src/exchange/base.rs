@@ -15,7 +15,7 @@ use crate::cli::{BaseAction, BaseArgs, BaseBuildArgs, BaseChangeArgs, BaseListAr
 use crate::config::edit::{self, Change, EditError};
 use crate::config::problems::say_ignored;
 use crate::exchange::export::{Chosen, ExportError, chosen_parts};
-use crate::stash::root;
+use crate::stash::root::{self, NoRoot};
 use crate::term::output;
 use crate::term::progress::Metered;
 use crate::term::units::{counted, plain, size};
@@ -43,8 +43,8 @@ pub(crate) enum BaseError {
     Write(#[from] import::ImportError),
     #[error("cannot merge the files of the base: {0}")]
     Pack(OpenError),
-    #[error("cannot tell where the stash is: neither HOME nor XDG_CACHE_HOME is set; name it with --dir")]
-    NoRoot,
+    #[error(transparent)]
+    NoRoot(#[from] NoRoot),
     #[error(transparent)]
     Edit(#[from] EditError),
     #[error("cannot tell which folder {0:?} is: {1}")]
@@ -77,7 +77,7 @@ pub(crate) fn main(args: &BaseArgs) -> Result<(), BaseError> {
 }
 
 fn list(args: &BaseListArgs) -> Result<(), BaseError> {
-    let root = root::root(args.dir.as_deref()).ok_or(BaseError::NoRoot)?;
+    let root = root::named(args.dir.as_deref())?;
     let read = settings::read(&root);
     let bases = read.all().bases;
     let mut lines = Vec::new();
@@ -97,7 +97,7 @@ fn change(
     args: &BaseChangeArgs,
     apply: impl FnOnce(&mut Vec<PathBuf>, &Path, PathBuf) -> Result<(), BaseError>,
 ) -> Result<(), BaseError> {
-    let root = root::root(args.dir.as_deref()).ok_or(BaseError::NoRoot)?;
+    let root = root::named(args.dir.as_deref())?;
     let path = absolute(&args.base).map_err(|error| BaseError::Path(args.base.clone(), error))?;
     // Without slashes at its end a folder has one name.
     let base: PathBuf = path.components().collect();
@@ -166,7 +166,7 @@ fn build(args: &BaseBuildArgs) -> Result<(), BaseError> {
     match &args.archive {
         Some(archive) => crate::exchange::import::take(unfinished.path(), archive, args.artifacts)?,
         None => {
-            let root = root::root(args.dir.as_deref()).ok_or(ExportError::NoRoot)?;
+            let root = root::named(args.dir.as_deref())?;
             let Chosen { parts, bytes } = chosen_parts(&root, &args.applications, args.portable)?;
             copy(&root, &parts, bytes, unfinished.path())?;
         }

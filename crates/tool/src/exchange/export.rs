@@ -14,7 +14,7 @@ use crate::cli::ExportArgs;
 use crate::exchange::foz::{self, FozError};
 use crate::stash::choice::{ChoiceError, choose};
 use crate::stash::pipeline_choice::{self, PipelineChoiceError};
-use crate::stash::root;
+use crate::stash::root::{self, NoRoot};
 use crate::system::new_file::NewFile;
 use crate::term::output::{self, StandardOutput};
 use crate::term::progress::{Metered, Progress, Unit};
@@ -23,8 +23,8 @@ use crate::term::units::{counted, size};
 /// Why nothing was exported.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ExportError {
-    #[error("cannot tell where the stash is: neither HOME nor XDG_CACHE_HOME is set; name it with --dir")]
-    NoRoot,
+    #[error(transparent)]
+    NoRoot(#[from] NoRoot),
     #[error("cannot read the stash: {0}")]
     Open(#[from] OpenError),
     #[error(transparent)]
@@ -50,7 +50,7 @@ pub(crate) enum ExportError {
 }
 
 pub(crate) fn main(args: &ExportArgs) -> Result<(), ExportError> {
-    let root = root::root(args.dir.as_deref()).ok_or(ExportError::NoRoot)?;
+    let root = root::named(args.dir.as_deref())?;
     if args.file.extension().is_some_and(|extension| extension == "foz") {
         return match one_pipeline(&root, &args.applications)? {
             Some((application, key)) => Ok(foz::export_one(&root, &application, &key, &args.file)?),

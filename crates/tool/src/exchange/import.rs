@@ -11,7 +11,7 @@ use vkstash_model::record::Kind;
 use crate::cli::ImportArgs;
 use crate::exchange::foz::{self, FozError, Owner};
 use crate::exchange::steam::{self, SteamError};
-use crate::stash::root;
+use crate::stash::root::{self, NoRoot};
 use crate::term::output::Printer;
 use crate::term::progress::Metered;
 use crate::term::units::{counted, plain};
@@ -19,8 +19,8 @@ use crate::term::units::{counted, plain};
 /// Why the import failed or is incomplete.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ImportError {
-    #[error("cannot tell where the stash is: neither HOME nor XDG_CACHE_HOME is set; name it with --dir")]
-    NoRoot,
+    #[error(transparent)]
+    NoRoot(#[from] NoRoot),
     #[error("cannot open {}: {source}", path.display())]
     Open { path: PathBuf, source: io::Error },
     #[error(transparent)]
@@ -36,7 +36,7 @@ pub(crate) enum ImportError {
 }
 
 pub(crate) fn main(args: &ImportArgs) -> Result<(), ImportError> {
-    let root = root::root(args.dir.as_deref()).ok_or(ImportError::NoRoot)?;
+    let root = root::named(args.dir.as_deref())?;
     let (application, program) = (args.application.as_deref(), args.program.as_deref());
     let owner = Owner { application, program, steam: args.steam.flatten() };
     match (&args.file, args.steam) {

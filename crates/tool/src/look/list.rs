@@ -12,7 +12,7 @@ use crate::cli::ListArgs;
 use crate::config::in_force;
 use crate::drivers;
 use crate::stash::choice::program_of;
-use crate::stash::root;
+use crate::stash::root::{self, NoRoot};
 use crate::term::output;
 use crate::term::table::{Column, Table};
 use crate::term::units::{counted, size};
@@ -29,8 +29,8 @@ const COLUMNS: [Column; 5] = [
 /// Why nothing could be listed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ListError {
-    #[error("cannot tell where the stash is: neither HOME nor XDG_CACHE_HOME is set; name it with --dir")]
-    NoRoot,
+    #[error(transparent)]
+    NoRoot(#[from] NoRoot),
     #[error(transparent)]
     Open(#[from] OpenError),
     #[error("cannot make JSON of it: {0}")]
@@ -71,7 +71,7 @@ impl Row {
 
 /// The one that was used last comes first.
 pub(crate) fn main(args: &ListArgs) -> Result<(), ListError> {
-    let root = root::root(args.dir.as_deref()).ok_or(ListError::NoRoot)?;
+    let root = root::named(args.dir.as_deref())?;
     let found = list_applications(&root)?;
     let is_stash = |info: &&ApplicationInfo| !info.parts.is_empty() || info.runs.runs > 0;
     let mut rows: Vec<Row> = found.iter().filter(is_stash).map(Row::of).collect();

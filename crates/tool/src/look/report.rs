@@ -30,7 +30,7 @@ use vkstash_store::stash::inspect::{ApplicationInfo, list_applications};
 use crate::cli::ReportArgs;
 use crate::layer::folder;
 use crate::stash::choice::{ChoiceError, choose};
-use crate::stash::root;
+use crate::stash::root::{self, NoRoot};
 use crate::system::new_file::NewFile;
 use crate::term::output::{self, StandardOutput};
 use crate::term::units::size;
@@ -38,8 +38,8 @@ use crate::term::units::size;
 /// Why there is no page.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReportError {
-    #[error("cannot tell where the stash is: neither HOME nor XDG_CACHE_HOME is set; name it with --dir")]
-    NoRoot,
+    #[error(transparent)]
+    NoRoot(#[from] NoRoot),
     #[error("cannot read the stash: {0}")]
     Stash(#[from] OpenError),
     #[error(transparent)]
@@ -61,7 +61,7 @@ pub(crate) enum ReportError {
 }
 
 pub(crate) fn main(args: &ReportArgs) -> Result<(), ReportError> {
-    let root = root::root(args.dir.as_deref()).ok_or(ReportError::NoRoot)?;
+    let root = root::named(args.dir.as_deref())?;
     let found = list_applications(&root)?;
     let application = match &args.application {
         Some(name) => choose(&found, name, &root)?,

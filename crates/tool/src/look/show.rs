@@ -33,7 +33,7 @@ use crate::cli::ShowArgs;
 use crate::stash::choice::{ChoiceError, choose};
 use crate::stash::deaths as died;
 use crate::stash::pipeline_choice::{PipelineChoiceError, choose as choose_pipeline};
-use crate::stash::root;
+use crate::stash::root::{self, NoRoot};
 use crate::term::output::{self, Printer};
 use crate::term::screen;
 use crate::term::table::{Column, Table};
@@ -58,8 +58,8 @@ const LATEST: &str = "latest";
 /// Why nothing could be shown.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ShowError {
-    #[error("cannot tell where the stash is: neither HOME nor XDG_CACHE_HOME is set; name it with --dir")]
-    NoRoot,
+    #[error(transparent)]
+    NoRoot(#[from] NoRoot),
     #[error(transparent)]
     Open(#[from] OpenError),
     #[error(transparent)]
@@ -79,7 +79,7 @@ pub(crate) enum ShowError {
 }
 
 pub(crate) fn main(args: &ShowArgs) -> Result<(), ShowError> {
-    let root = root::root(args.dir.as_deref()).ok_or(ShowError::NoRoot)?;
+    let root = root::named(args.dir.as_deref())?;
     let found = list_applications(&root)?;
     let application = choose(&found, &args.application, &root)?;
     let creations = if args.last_run { timeline::last(&root, &application.folder) } else { Vec::new() };

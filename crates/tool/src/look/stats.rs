@@ -20,7 +20,7 @@ mod view;
 use std::io;
 
 use crate::cli::StatsArgs;
-use crate::stash::root;
+use crate::stash::root::{self, NoRoot};
 use crate::term::output;
 use crate::term::{screen, time};
 
@@ -32,8 +32,8 @@ use view::View;
 /// Why there is nothing to show.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StatsError {
-    #[error("cannot tell where the stash is: neither HOME nor XDG_CACHE_HOME is set; name it with --dir")]
-    NoRoot,
+    #[error(transparent)]
+    NoRoot(#[from] NoRoot),
     #[error(transparent)]
     Collect(#[from] CollectError),
     #[error("cannot make JSON of it: {0}")]
@@ -43,7 +43,7 @@ pub(crate) enum StatsError {
 }
 
 pub(crate) fn main(args: &StatsArgs) -> Result<(), StatsError> {
-    let root = root::root(args.dir.as_deref()).ok_or(StatsError::NoRoot)?;
+    let root = root::named(args.dir.as_deref())?;
     let selection = match args.since {
         Some(since_unix_ms) => Selection::Since { since_unix_ms },
         None if args.last_run => Selection::Last,

@@ -35,7 +35,7 @@ use crate::drivers;
 use crate::layer::folder::Folder;
 use crate::layer::loader_folder::FolderError;
 use crate::stash::choice::{ChoiceError, choose};
-use crate::stash::root;
+use crate::stash::root::{self, NoRoot};
 use crate::system::machine;
 use crate::system::signals;
 use crate::term::output::{self, Printer, eprint_line};
@@ -56,8 +56,8 @@ const A_WHILE: Duration = Duration::from_secs(5);
 /// Why nothing was done.
 #[derive(Debug, thiserror::Error)]
 enum PrewarmError {
-    #[error("cannot tell where the stash is: neither HOME nor XDG_CACHE_HOME is set; name it with --dir")]
-    NoRoot,
+    #[error(transparent)]
+    NoRoot(#[from] NoRoot),
     #[error("cannot use {} as the stash: {error}", dir.display())]
     Dir { dir: PathBuf, error: io::Error },
     #[error("cannot read the stash: {0}")]
@@ -106,7 +106,7 @@ fn run(args: &PrewarmArgs) -> Result<bool, PrewarmError> {
     if args.after.is_some_and(|pid| !finish::begin_after(pid, &stop)) {
         return Ok(true);
     }
-    let root = root::root(args.dir.as_deref()).ok_or(PrewarmError::NoRoot)?;
+    let root = root::named(args.dir.as_deref())?;
     // Workers have no other folder than this process, but they get the path by their environment.
     let root = std::path::absolute(&root).map_err(|error| PrewarmError::Dir { dir: root, error })?;
     if args.after_update {

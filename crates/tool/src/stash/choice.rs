@@ -70,6 +70,12 @@ pub(crate) fn program_of(info: &ApplicationInfo) -> &str {
     info.runs.last.as_ref().map_or("", |run| &run.program)
 }
 
+/// The name that a person knows, where no other application has it, or else the folder.
+pub(crate) fn name_of<'a>(found: &[ApplicationInfo], info: &'a ApplicationInfo) -> &'a str {
+    let is_unique = found.iter().filter(|other| other.display == info.display).count() == 1;
+    if is_unique { &info.display } else { &info.folder }
+}
+
 /// The application with this name or this folder, or the only one whose name or folder begins with it.
 pub(crate) fn choose<'a>(
     found: &'a [ApplicationInfo],
