@@ -37,14 +37,8 @@ pub struct Selection {
     /// Leave out larger modules.
     #[arg(long, value_name = "BYTES", default_value_t = 9216)]
     pub max_bytes: u64,
-    /// Leave out smaller modules.
-    #[arg(long, value_name = "BYTES", default_value_t = 0)]
-    pub min_bytes: u64,
-    /// Leave out the modules listed here (SHA-256 prefixes, one a line) instead of the built-in list.
-    #[arg(long, value_name = "FILE")]
-    pub skip_list: Option<PathBuf>,
-    /// Do not leave out slow modules
-    #[arg(long, conflicts_with = "skip_list")]
+    /// Do not leave out slow modules.
+    #[arg(long)]
     pub keep_slow: bool,
     /// Only modules whose SHA-256 begins so.
     #[arg(long, value_name = "SHA256")]
@@ -120,15 +114,14 @@ pub fn read(selection: &Selection) -> Result<Vec<Module>, Failure> {
         return Ok((0..count).map(made).collect());
     }
     let folder = selection.modules.as_deref().ok_or("--modules DIR is needed")?;
-    let skipped = skip_list(selection)?;
+    let skipped = if selection.keep_slow { Vec::new() } else { slow_modules() };
     let mut modules = Vec::new();
     for path in module_files(folder)? {
-        let length = fs::metadata(&path)?.len();
-        if length > selection.max_bytes || length < selection.min_bytes {
+        if fs::metadata(&path)?.len() > selection.max_bytes {
             continue;
         }
         let Some(module) = module(&path)? else { continue };
-        let slow = skipped.iter().any(|prefix| module.digest.starts_with(prefix.as_str()));
+        let slow = skipped.iter().any(|prefix| module.digest.starts_with(prefix));
         let wanted = selection.only.as_ref().is_none_or(|prefix| module.digest.starts_with(prefix.as_str()));
         if wanted && !slow {
             modules.push(module);
@@ -173,17 +166,9 @@ fn spread(modules: Vec<Module>, count: usize) -> Vec<Module> {
     modules.into_iter().enumerate().filter_map(keep).collect()
 }
 
-fn skip_list(selection: &Selection) -> Result<Vec<String>, Failure> {
-    let text = match &selection.skip_list {
-        _ if selection.keep_slow => String::new(),
-        Some(path) => fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?,
-        None => SLOW.to_owned(),
-    };
-    Ok(text
-        .lines()
-        .filter_map(|line| line.split('#').next()?.split_whitespace().next())
-        .map(str::to_lowercase)
-        .collect())
+/// The beginnings of the digests of [`SLOW`].
+fn slow_modules() -> Vec<&'static str> {
+    SLOW.lines().filter_map(|line| line.split('#').next()?.split_whitespace().next()).collect()
 }
 
 /// None for files that are not compute shaders with common capabilities.

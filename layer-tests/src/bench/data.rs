@@ -108,7 +108,7 @@ mod tests {
         let data = Data {
             topic: "The store".to_owned(),
             what: "two\nlines".to_owned(),
-            command: "vkstash-bench codec".to_owned(),
+            command: "vkstash-bench lookups".to_owned(),
             machine: "a processor, 2 cores".to_owned(),
             rows: [["figure", "measured"], ["a\tb", ""]].map(|row| row.map(str::to_owned).to_vec()).to_vec(),
         };

@@ -22,9 +22,6 @@ pub struct Report {
     pub resident_kib: u64,
     /// The rounds, in the order in which they ran.
     pub rounds: Vec<Round>,
-    /// Nanoseconds of each of the devices that were made and destroyed in turn, with its pipelines.
-    #[serde(default)]
-    pub devices_ns: Vec<u64>,
     /// Nanoseconds of vkDestroyDevice and vkDestroyInstance together.
     pub teardown_ns: u64,
 }
@@ -60,8 +57,6 @@ pub enum Kind {
     Fill,
     /// First use of every entry of a freshly loaded VkPipelineCache.
     Hit,
-    /// One VkPipelineCache a pipeline, loaded from a blob that holds just this pipeline.
-    HitBlob,
 }
 
 /// One creation of all pipelines.
@@ -90,22 +85,16 @@ pub struct Call {
     pub module_ns: u64,
     /// Nanoseconds spent with this pipeline's own VkPipelineCache: creating, reading and destroying it.
     pub cache_ns: u64,
-    /// Nanoseconds of the request by identifier that was answered with COMPILE_REQUIRED, 0 without one.
-    pub refused_ns: u64,
     /// The VkResult of the last vkCreateComputePipelines.
     pub result: i32,
-    /// Created by module identifier alone.
-    pub by_identifier: bool,
     /// VkPipelineCreationFeedbackFlags of the pipeline, if they were requested.
     pub feedback: Option<u32>,
-    /// Bytes that the pipeline's own cache returned, where it was read.
-    pub cache_bytes: Option<u64>,
 }
 
 impl Call {
     /// Nanoseconds of all calls that this pipeline needed.
     pub fn whole_ns(&self) -> u64 {
-        self.create_ns + self.module_ns + self.cache_ns + self.refused_ns
+        self.create_ns + self.module_ns + self.cache_ns
     }
 }
 

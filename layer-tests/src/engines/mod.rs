@@ -1,4 +1,4 @@
-//! How seven engines cache their pipelines, each as a short program with its own habit. In D3D12's words a library is a
+//! Habits of seven engines that cache their pipelines, each as a short program. In D3D12's words a library is a
 //! VkPipelineCache here, and a cached blob the data of a VkPipelineCache with one pipeline. Comments name the engine's
 //! own function that a function stands for.
 //!
@@ -15,7 +15,7 @@ mod o3de;
 mod wicked;
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -91,8 +91,6 @@ pub struct Call {
 pub struct Done {
     /// Each call, in the order in which they returned.
     pub calls: Vec<Call>,
-    /// The time from the first module to the last file that was written.
-    pub whole: Duration,
     /// The device.
     pub device: Device,
     /// The driver's statistics of each pipeline, in the order of their names.
@@ -118,8 +116,6 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 pub fn run(name: &str, folder: &Path, program: Program) -> Done {
     let (_, habit) = HABITS.iter().find(|(known, _)| *known == name).expect("a habit");
     let gpu = Gpu::new(program);
-    let began = Instant::now();
     habit(&gpu, folder);
-    let whole = began.elapsed();
-    Done { calls: gpu.calls(), whole, device: gpu.describe(), described: gpu.described() }
+    Done { calls: gpu.calls(), device: gpu.describe(), described: gpu.described() }
 }

@@ -78,8 +78,6 @@ pub fn read(plan: &Plan) -> Result<Jobs, Failure> {
                 copies: 1,
                 others: false,
                 max_bytes: 9216,
-                min_bytes: 0,
-                skip_list: None,
                 keep_slow: false,
                 only: None,
             };

@@ -29,9 +29,6 @@ const ASKS: [&str; 1] = ["--others"];
 pub(crate) fn run(runner: &Runner, options: &OnDriver, rounds: usize) -> Result<Vec<Table>, Failure> {
     let driver = options.driver.unwrap_or(Driver::Lavapipe);
     environment::check(driver)?;
-    if !runner.has_layer() {
-        return Err("without the layer there are no workers".into());
-    }
     let filled = runner.path("stash");
     progress("filling the stash");
     let filling = Environment::bare(driver).with_stash(&filled);

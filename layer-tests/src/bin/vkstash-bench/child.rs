@@ -28,8 +28,8 @@ pub(crate) struct Runner {
     count: usize,
     home: Home,
     folder: tempfile::TempDir,
-    /// The layer's library; None if the layer is left out.
-    library: Option<PathBuf>,
+    /// The layer's library.
+    library: PathBuf,
     serial: AtomicUsize,
 }
 
@@ -51,13 +51,10 @@ impl Runner {
     /// Finds client and layer.
     pub(crate) fn new(common: &Common) -> Result<Self, Failure> {
         let folder = tempfile::Builder::new().prefix("vkstash-bench-").tempdir()?;
-        let client = match &common.client {
-            Some(client) => client.clone(),
-            None => std::env::current_exe()?.with_file_name("vkstash-corpus"),
-        };
+        let client = std::env::current_exe()?.with_file_name("vkstash-corpus");
         let client = fs::canonicalize(&client).map_err(|error| format!("{}: {error}", client.display()))?;
-        let library = if common.layer_off { None } else { Some(library(common)?) };
-        let home = Home::new(folder.path(), library.as_deref())?;
+        let library = library(common)?;
+        let home = Home::new(folder.path(), Some(&library))?;
         let modules = fs::canonicalize(&common.modules)
             .map_err(|error| format!("{}: {error} (scripts/corpus.sh makes it)", common.modules.display()))?;
         let selection = vec![
@@ -77,11 +74,6 @@ impl Runner {
             library,
             serial: AtomicUsize::new(0),
         })
-    }
-
-    /// Whether there is a layer to measure.
-    pub(crate) fn has_layer(&self) -> bool {
-        self.library.is_some()
     }
 
     /// The private folders of the children.
@@ -195,7 +187,7 @@ impl Runner {
     ) -> Result<f64, Failure> {
         let mut command = Command::new(self.client.with_file_name("vkstash"));
         environment.apply(&mut command, &self.home, &self.path("reports"));
-        command.env("VKSTASH_LIBRARY", self.library.as_deref().ok_or(NO_LAYER)?);
+        command.env("VKSTASH_LIBRARY", &self.library);
         prewarm(command, driver)
     }
 
@@ -304,7 +296,7 @@ fn library(common: &Common) -> Result<PathBuf, Failure> {
     };
     let found = candidates.iter().find(|path| path.exists());
     let found = found.ok_or_else(|| {
-        format!("{} is not there: build the layer, or say --library or --layer-off", candidates[0].display())
+        format!("{} is not there: build the layer, or say --library", candidates[0].display())
     })?;
     Ok(fs::canonicalize(found)?)
 }

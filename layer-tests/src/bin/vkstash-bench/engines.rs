@@ -107,14 +107,15 @@ impl Suite<'_> {
                 habits.iter().try_for_each(Habit::remove)?;
             }
         }
-        let what = if self.options.whole { "whole habits" } else { "creation calls" };
         let kind = self.kind.name();
         let device = measured.iter().flatten().flatten().flatten().next().map(|done| done.device.clone());
         let figures = names.iter().zip(&measured).flat_map(|(name, runs)| {
             self.figures(&format!("engines.{kind}.{title}.{name}"), name, disk.is_some(), runs)
         });
         Ok(Table {
-            title: format!("Engines over a {title} disk cache of the driver, {kind} pipelines, {what}"),
+            title: format!(
+                "Engines over a {title} disk cache of the driver, {kind} pipelines, creation calls"
+            ),
             device: device.unwrap_or_default(),
             modules: self.options.pipelines as usize,
             figures: figures.collect(),
@@ -122,8 +123,7 @@ impl Suite<'_> {
     }
 
     fn figures(&self, id: &str, name: &str, is_warm: bool, runs: &[Pairs; 3]) -> Vec<Figure> {
-        let time = |done: &Done| if self.options.whole { done.whole } else { done.spent() };
-        let all = |side: &[Done]| side.iter().map(|done| microseconds(time(done))).collect::<Vec<_>>();
+        let all = |side: &[Done]| side.iter().map(|done| microseconds(done.spent())).collect::<Vec<_>>();
         let first = all(&runs[0][1]);
         let mut figures = Vec::new();
         for (number, [layered, without]) in runs.iter().enumerate() {
@@ -188,9 +188,8 @@ struct Habit<'a> {
 
 impl<'a> Habit<'a> {
     fn new(suite: &'a Suite<'_>, disk: Option<&'a Path>, engine: &'a str, is_layered: bool) -> Habit<'a> {
-        let is_whole = !suite.options.plain;
         let environment =
-            Environment { background: is_whole, usual_order: is_whole, ..Environment::bare(suite.driver) };
+            Environment { background: true, usual_order: true, ..Environment::bare(suite.driver) };
         let [own, stash] = ["own", "stash"].map(|name| suite.runner.path(name));
         Habit { suite, engine, environment, is_layered, own, stash, disk }
     }

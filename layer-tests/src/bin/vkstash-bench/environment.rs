@@ -54,10 +54,8 @@ pub(crate) struct Environment<'a> {
     pub(crate) disk: Option<&'a Path>,
     /// Folder of the stash; None: no layer.
     pub(crate) stash: Option<&'a Path>,
-    /// A stash that is looked into after that one.
-    pub(crate) base: Option<&'a Path>,
-    /// Whether background work may run. Not in the benchmarks of what a call costs: they would measure how far it has
-    /// come.
+    /// Whether background work may run. Benchmarks of what a call costs do without it: workers make some of the
+    /// pipelines before the program asks, more or fewer in each run, and calls for these cost less.
     pub(crate) background: bool,
     /// Whether the table of drivers says who is asked first. Where not, the stash is.
     pub(crate) usual_order: bool,
@@ -79,7 +77,6 @@ impl<'a> Environment<'a> {
             manifest: None,
             disk: None,
             stash: None,
-            base: None,
             background: false,
             usual_order: false,
             finish: false,
@@ -180,9 +177,6 @@ impl<'a> Environment<'a> {
             command.env_remove("VKSTASH_DISABLE");
             command.env("VKSTASH", "1").env("VKSTASH_DIR", stash).env("VKSTASH_REPORT", reports);
             command.env("XDG_DATA_DIRS", &home.data_dirs);
-            if let Some(base) = self.base {
-                command.env("VKSTASH_BASE", base);
-            }
             if let Some(width) = self.width {
                 command.env("VKSTASH_SERVED_WIDTH", width.to_string());
             }

@@ -38,7 +38,7 @@ fn compiling(runner: &Runner, rounds: usize, served: bool, first: bool) -> Resul
     if served {
         figures = served::figures(&served::NONE, &measured);
     }
-    if first && runner.has_layer() {
+    if first {
         let (mut with, mut without) = (Series::default(), Series::default());
         measured.first.iter().for_each(|outcome| with.push(outcome));
         measured.bare.iter().for_each(|outcome| without.push(outcome));
@@ -68,12 +68,9 @@ fn program_cache(runner: &Runner, rounds: usize) -> Result<Table, Failure> {
     let filled = runner.run(&plain, ["--cache", &habit])?;
     // These runs are cheap: more of them compensate for the noise, which matters at microseconds.
     let arguments = ["--cache", &habit, "--keep-cache-file"];
-    let mut figures = Vec::new();
-    if runner.has_layer() {
-        let what = "app cache warm, stash empty";
-        let (with, without) = cost::pairs(runner, plain, &arguments, rounds * 4, what)?;
-        figures = cost::figures("app_cache", what, &with, &without);
-    }
+    let what = "app cache warm, stash empty";
+    let (with, without) = cost::pairs(runner, plain, &arguments, rounds * 4, what)?;
+    let figures = cost::figures("app_cache", what, &with, &without);
     Ok(Table {
         title: "The application's own cache is warm, the stash empty, RADV".to_owned(),
         device: filled.report.device.clone(),

@@ -124,9 +124,6 @@ const COMPARISONS: [Comparison; 5] = [
 
 /// One table for each driver.
 pub(crate) fn run(runner: &Runner, rounds: usize) -> Result<Vec<Table>, Failure> {
-    if !runner.has_layer() {
-        return Ok(Vec::new());
-    }
     let mut tables = Vec::new();
     for driver in [Driver::Radv, Driver::Test] {
         environment::check(driver)?;

@@ -2,16 +2,12 @@
 //! against a peer of the same run can be compared between machines; nothing here asserts an absolute time.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a benchmark may stop at what it did not expect")]
 
-mod artifacts;
-mod bases;
 mod busy;
 mod capture;
 mod child;
-mod codec;
 mod compare;
 mod cost;
 mod demo;
-mod devices;
 mod engines;
 mod environment;
 mod failure;
@@ -19,10 +15,8 @@ mod figures;
 mod growth;
 mod linked;
 mod load;
-mod loaded;
 mod lookups;
 mod machine;
-mod modules;
 mod nvidia;
 mod objects;
 mod options;
@@ -31,7 +25,6 @@ mod predict;
 mod process;
 mod programs;
 mod progress;
-mod recipes;
 mod served;
 mod short_buffers;
 mod siblings;
@@ -72,13 +65,6 @@ fn run(options: &Options) -> Result<(), Failure> {
     }
     let rounds = |usual: usize| common.rounds.unwrap_or(usual);
     match &options.command {
-        Command::Modules => {
-            modules::run(rounds(5));
-            Ok(())
-        }
-        Command::Codec => codec::run(&common.modules, rounds(5)),
-        Command::Recipes(recipes) => recipes::run(recipes, rounds(5)),
-        Command::Artifacts(artifacts) => artifacts::run(&artifacts.stash, rounds(5)),
         Command::Capture(capture) => print(common, &capture::run(capture, rounds(301))?),
         Command::Lookups(lookups) => {
             print(common, &lookups::run(&lookups.segments, lookups.applications, rounds(25))?)
@@ -134,20 +120,13 @@ fn run_children(options: &Options) -> Result<(), Failure> {
         Command::Update(update) => update::run(&runner, update, rounds(9))?,
         Command::Parked(on) => parked::run(&runner, on, rounds(5))?,
         Command::Busy(on) => busy::run(&runner, on, rounds(30))?,
-        Command::Loaded(on) => loaded::run(&runner, on, rounds(10))?,
         Command::Objects(on) => objects::run(&runner, on, rounds(15))?,
         Command::Small(on) => small::run(&runner, on, rounds(40))?,
-        Command::Bases(on) => bases::run(&runner, on, rounds(5))?,
-        Command::Devices(on) => devices::run(&runner, on, rounds(5))?,
         Command::Stress(on) => stress::run(&runner, on, rounds(1))?,
         Command::Growth(on) => growth::run(&runner, on, rounds(5))?,
         Command::Widths(on) => widths::run(&runner, on, rounds(5))?,
         Command::States(states) => states::run(&runner, states, common.count, rounds(5))?,
-        Command::Modules
-        | Command::Codec
-        | Command::Recipes(_)
-        | Command::Artifacts(_)
-        | Command::Capture(_)
+        Command::Capture(_)
         | Command::Lookups(_)
         | Command::Engines(_)
         | Command::Programs(_)
@@ -156,11 +135,7 @@ fn run_children(options: &Options) -> Result<(), Failure> {
         | Command::Siblings(_) => Vec::new(),
         Command::Demo(demo) => demo::run(&runner, demo, rounds(3))?,
     };
-    print(common, &tables)?;
-    if !runner.has_layer() {
-        eprintln!("the layer was left out (--layer-off)");
-    }
-    Ok(())
+    print(common, &tables)
 }
 
 fn print(common: &Common, tables: &[Table]) -> Result<(), Failure> {

@@ -22,16 +22,14 @@ pub(crate) fn run(runner: &Runner, options: &OnDriver, rounds: usize) -> Result<
 fn table(runner: &Runner, driver: Driver, habit: &Habit, rounds: usize) -> Result<Table, Failure> {
     let measured = served::measure(runner, driver, habit, rounds)?;
     let mut figures = served::figures(habit, &measured);
-    if runner.has_layer() {
-        let disk = runner.folder("disk")?;
-        let plain = Environment::bare(driver).with_disk(&disk);
-        runner.run(&plain, habit.arguments)?;
-        let what = format!("{}: first run, warm disk cache", habit.what);
-        // Warm runs take a fraction of the time of a compiling one.
-        let (with, without) = cost::pairs(runner, plain, habit.arguments, rounds * 3, &what)?;
-        figures.extend(cost::figures(&format!("{}.first_disk", habit.id), &what, &with, &without));
-        figures.push(second_over_disk(runner, &plain, habit, rounds * 3)?);
-    }
+    let disk = runner.folder("disk")?;
+    let plain = Environment::bare(driver).with_disk(&disk);
+    runner.run(&plain, habit.arguments)?;
+    let what = format!("{}: first run, warm disk cache", habit.what);
+    // Warm runs take a fraction of the time of a compiling one.
+    let (with, without) = cost::pairs(runner, plain, habit.arguments, rounds * 3, &what)?;
+    figures.extend(cost::figures(&format!("{}.first_disk", habit.id), &what, &with, &without));
+    figures.push(second_over_disk(runner, &plain, habit, rounds * 3)?);
     let shown = &measured.bare[0].report;
     Ok(Table {
         title: format!("Habit: {} passed; the driver's disk cache off unless named", habit.what),

@@ -14,9 +14,6 @@ const CODE: [&str; 2] = ["--shader-objects", "code"];
 pub(crate) fn run(runner: &Runner, options: &OnDriver, rounds: usize) -> Result<Vec<Table>, Failure> {
     let driver = options.driver.unwrap_or(Driver::Radv);
     environment::check(driver)?;
-    if !runner.has_layer() {
-        return Err("without the layer there is nothing to compare".into());
-    }
     let (disk, stash) = (runner.folder("disk")?, runner.path("stash"));
     let plain = Environment::bare(driver);
     let (warm, layered) = (plain.with_disk(&disk), plain.with_stash(&stash));

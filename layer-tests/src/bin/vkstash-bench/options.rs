@@ -52,36 +52,19 @@ pub(crate) enum Command {
     Parked(OnDriver),
     /// What busy workers cost the program: a thread that computes, and its own creation calls.
     Busy(OnDriver),
-    /// What the layer costs whole programs on a machine whose processors all compute.
-    Loaded(OnDriver),
     /// What the layer costs programs that ask for few pipelines, with a large stash and with a small one.
     Small(OnDriver),
-    /// What the layer costs programs that make and destroy many devices in turn.
-    Devices(Devices),
     /// Many processes at once that make and destroy four devices in turn, with pipelines of every kind: whether each
     /// ends.
     Stress(Stress),
     /// Served calls of 16 threads, with fewer of them in the driver at a time.
     Widths(OnDriver),
-    /// Speed of naming modules: SHA-256 of their code, beside a copy of it. Needs neither layer nor driver.
-    Modules,
-    /// Size of stored modules, and the speed of both directions, beside zstd alone. Needs neither layer nor driver;
-    /// takes all modules, whatever their size.
-    Codec,
-    /// Size of stored recipes and of the records that they name, and the speed of both directions. Needs stashes, but
-    /// neither layer nor driver. Can also train the dictionary.
-    Recipes(Recipes),
-    /// Cost of reading an artifact from the store, beside decompressing it: the reason why artifacts are stored
-    /// uncompressed. Needs a stash, but neither layer nor driver.
-    Artifacts(Artifacts),
     /// The work before every look-up (capture, encoding and SHA-256 of pipelines of every kind) and the look-up
     /// itself, each beside a fixed yardstick. Needs neither layer nor driver.
     Capture(Capture),
     /// Look-ups in a stash, in bases and in siblings, of one segment and of many; and opening a base of many
     /// applications. Needs neither layer nor driver.
     Lookups(Lookups),
-    /// The first run of a fresh client over a base, beside a run over a warm stash of its own.
-    Bases(OnDriver),
     /// Whether the driver takes cache data of a device that enables other features or extensions, each toggled by
     /// itself: how many of how many. Needs neither the layer nor modules, nor anything else than the loader and the
     /// driver.
@@ -98,13 +81,7 @@ impl Command {
     pub(crate) fn prints_itself(&self) -> bool {
         matches!(
             self,
-            Command::Modules
-                | Command::Codec
-                | Command::Recipes(_)
-                | Command::Artifacts(_)
-                | Command::Siblings(_)
-                | Command::ShortBuffers
-                | Command::Stress(Stress { step: true, .. })
+            Command::Siblings(_) | Command::ShortBuffers | Command::Stress(Stress { step: true, .. })
         )
     }
 }
@@ -263,13 +240,6 @@ pub(crate) struct Lookups {
 }
 
 #[derive(Args)]
-pub(crate) struct Artifacts {
-    /// The folder that VKSTASH_DIR named.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) stash: PathBuf,
-}
-
-#[derive(Args)]
 pub(crate) struct Predict {
     /// Folders that VKSTASH_DIR named.
     #[arg(required = true, value_name = "STASH")]
@@ -280,30 +250,7 @@ pub(crate) struct Predict {
 }
 
 #[derive(Args)]
-pub(crate) struct Recipes {
-    /// Folders of stashes: those that VKSTASH_DIR named, or folders above them.
-    #[arg(long, required = true, num_args = 1.., value_name = "DIR")]
-    pub(crate) stash: Vec<PathBuf>,
-    /// Stashes that are measured separately, and not used for training.
-    #[arg(long, num_args = 1.., value_name = "DIR")]
-    pub(crate) held_out: Vec<PathBuf>,
-    /// Train a dictionary, write it to this file, and measure it beside the one of the library.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) train: Option<PathBuf>,
-    /// The longest dictionary to train.
-    #[arg(long, value_name = "BYTES", default_value_t = 8 << 10)]
-    pub(crate) size: usize,
-    /// Measure this dictionary beside the one of the library.
-    #[arg(long, value_name = "FILE", conflicts_with = "train")]
-    pub(crate) dictionary: Option<PathBuf>,
-}
-
-#[derive(Args)]
 pub(crate) struct Capture {
-    /// Repetitions of a step in each round: few enough that most rounds end before the system lets another program
-    /// run.
-    #[arg(long, value_name = "N", default_value_t = 200)]
-    pub(crate) iterations: u32,
     /// Only these cases, by the first part of the ids of their figures.
     #[arg(long, value_delimiter = ',', value_name = "CASE")]
     pub(crate) only: Vec<String>,
@@ -329,12 +276,6 @@ pub(crate) struct Common {
     /// The layer's library; default: libVkLayer_vkstash.so beside this program.
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) library: Option<PathBuf>,
-    /// Leave out everything that needs the layer.
-    #[arg(long, global = true)]
-    pub(crate) layer_off: bool,
-    /// The vkstash-corpus program; default: the one beside this program.
-    #[arg(long, global = true, value_name = "FILE")]
-    pub(crate) client: Option<PathBuf>,
     /// Print JSON instead of tables.
     #[arg(long, global = true)]
     pub(crate) json: bool,
@@ -376,15 +317,6 @@ pub(crate) struct OnDriver {
     pub(crate) driver: Option<Driver>,
 }
 
-#[derive(Args)]
-pub(crate) struct Devices {
-    #[command(flatten)]
-    pub(crate) on: OnDriver,
-    /// Number of devices.
-    #[arg(long, value_name = "N", default_value_t = 300)]
-    pub(crate) devices: usize,
-}
-
 #[derive(Args, Clone, Copy)]
 pub(crate) struct Stress {
     #[command(flatten)]
@@ -392,9 +324,6 @@ pub(crate) struct Stress {
     /// Seconds for which processes are started.
     #[arg(long, value_name = "N", default_value_t = 60)]
     pub(crate) seconds: u64,
-    /// Processes at a time.
-    #[arg(long, value_name = "N", default_value_t = 16)]
-    pub(crate) processes: usize,
     /// What this process does, as its parent says.
     #[arg(long, hide = true)]
     pub(crate) step: bool,
@@ -413,12 +342,6 @@ pub(crate) struct Engines {
     /// Only these engines, by their names in vkstash-engine.
     #[arg(long, value_delimiter = ',', value_name = "ENGINE")]
     pub(crate) only: Vec<String>,
-    /// What each engine does as a whole, with its modules, caches and files, and not the creation calls alone.
-    #[arg(long)]
-    pub(crate) whole: bool,
-    /// Without background work, and with the stash asked first: the figures show what the calls themselves cost.
-    #[arg(long)]
-    pub(crate) plain: bool,
     /// Each call is made so many times more, and the last one is timed: what a call costs whose code the processor
     /// has at hand.
     #[arg(long, value_name = "N", default_value_t = 0)]

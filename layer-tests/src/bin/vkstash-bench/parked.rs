@@ -42,22 +42,18 @@ pub(crate) fn run(runner: &Runner, options: &OnDriver, rounds: usize) -> Result<
         all.disk_threads.push(runner.run(&plain, THREADS)?);
         all.disk_rate.push(runner.run(&plain, AT_ONCE)?);
         all.disk_spin.push(runner.run(&plain, SPIN)?);
-        if runner.has_layer() {
-            all.served.push(runner.run(&served, PAUSE)?);
-            all.served_rate.push(runner.run(&served, AT_ONCE)?);
-            all.served_spin.push(runner.run(&served, SPIN)?);
-            all.parked.push(runner.run(&parked, PAUSE)?);
-            all.parked_threads.push(runner.run(&parked, THREADS)?);
-            all.parked_rate.push(runner.run(&parked, AT_ONCE)?);
-            all.parked_spin.push(runner.run(&parked, SPIN)?);
-        }
+        all.served.push(runner.run(&served, PAUSE)?);
+        all.served_rate.push(runner.run(&served, AT_ONCE)?);
+        all.served_spin.push(runner.run(&served, SPIN)?);
+        all.parked.push(runner.run(&parked, PAUSE)?);
+        all.parked_threads.push(runner.run(&parked, THREADS)?);
+        all.parked_rate.push(runner.run(&parked, AT_ONCE)?);
+        all.parked_spin.push(runner.run(&parked, SPIN)?);
         // Short runs differ much from one to the next.
         for _ in 0..UNASKED {
             all.disk_unasked.push(runner.run(&plain, NEVER)?);
-            if runner.has_layer() {
-                all.served_unasked.push(runner.run(&served, NEVER)?);
-                all.parked_unasked.push(runner.run(&parked, NEVER)?);
-            }
+            all.served_unasked.push(runner.run(&served, NEVER)?);
+            all.parked_unasked.push(runner.run(&parked, NEVER)?);
         }
     }
     Ok(vec![Table {
@@ -117,9 +113,6 @@ fn shares(outcomes: &[Outcome]) -> Vec<f64> {
 impl Measured {
     fn figures(&self) -> Vec<Figure> {
         let mut rows = Vec::new();
-        if self.parked.is_empty() {
-            return rows;
-        }
         let of_all = "all pipelines";
         let hit = medians(&self.hit, Kind::Hit);
         let (parked, disk) = (calls(&self.parked), calls(&self.disk));

@@ -20,14 +20,11 @@ pub(crate) fn run(runner: &Runner, rounds: usize, pairs: usize) -> Result<Vec<Ta
         if driver == Driver::Lavapipe {
             let shown = compare(runner, driver, &[], rounds, "lavapipe, all pipelines", &mut figures)?;
             modules = shown.report.modules.len();
-            if runner.has_layer() {
-                // Recipes are recorded on a driver that keeps nothing, so the first run differs from later ones.
-                let what = "lavapipe, first run, program with threads";
-                let arguments = ["--idle-thread"];
-                let (with, without) =
-                    cost::pairs(runner, Environment::bare(driver), &arguments, rounds, what)?;
-                figures.extend(cost::figures("process.first.lavapipe", what, &with, &without));
-            }
+            // Recipes are recorded on a driver that keeps nothing, so the first run differs from later ones.
+            let what = "lavapipe, first run, program with threads";
+            let arguments = ["--idle-thread"];
+            let (with, without) = cost::pairs(runner, Environment::bare(driver), &arguments, rounds, what)?;
+            figures.extend(cost::figures("process.first.lavapipe", what, &with, &without));
         }
         let what = "no pipelines";
         let shown = compare(runner, driver, &["--no-pipelines"], pairs, what, &mut figures)?;
@@ -54,15 +51,6 @@ fn compare(
     let stash = runner.path("stash");
     let layered = plain.with_stash(&stash);
     let shown = runner.run(&plain, arguments)?;
-    if !runner.has_layer() {
-        let mut series = Series::default();
-        for _ in 0..rounds {
-            series.push(&runner.run(&plain, arguments)?);
-        }
-        figures.push(Figure::alone("wall", format!("{what}: wall"), &series.wall, "ms", "no layer"));
-        figures.push(Figure::alone("cpu", format!("{what}: CPU"), &series.cpu, "ms", "no layer"));
-        return Ok(shown);
-    }
     runner.run(&layered, arguments)?;
     let (mut with, mut without) = (Series::default(), Series::default());
     for round in 0..rounds {

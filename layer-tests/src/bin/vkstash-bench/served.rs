@@ -66,17 +66,13 @@ pub(crate) fn measure(
     runner.run(&bare, ["--cache", &with_file])?;
     for round in 0..rounds {
         progress(&format!("{}: round {} of {rounds}: compiling", habit.what, round + 1));
-        if runner.has_layer() {
-            let stash = runner.path("stash");
-            let layered = bare.with_stash(&stash);
-            let (first, plain) =
-                pair(round, || runner.run(&layered, habit.arguments), || runner.run(&bare, habit.arguments))?;
-            measured.first.push(first);
-            measured.bare.push(plain);
-            measured.second.push(runner.run(&layered, habit.arguments)?);
-        } else {
-            measured.bare.push(runner.run(&bare, habit.arguments)?);
-        }
+        let stash = runner.path("stash");
+        let layered = bare.with_stash(&stash);
+        let (first, plain) =
+            pair(round, || runner.run(&layered, habit.arguments), || runner.run(&bare, habit.arguments))?;
+        measured.first.push(first);
+        measured.bare.push(plain);
+        measured.second.push(runner.run(&layered, habit.arguments)?);
         measured.disk.push(runner.run(&bare.with_disk(&disk), habit.arguments)?);
         progress(&format!("{}: round {} of {rounds}: in-memory hits", habit.what, round + 1));
         measured.hit.push(runner.run(&bare, ["--hit"])?);

@@ -126,19 +126,17 @@ fn compare(
         });
         took.whole_without.push(whole(&first));
         table.device = first.report.device;
-        if runner.has_layer() {
-            let file = runner.path("cache");
-            for (number, totals) in took.with.iter_mut().enumerate() {
-                let outcome = run(&layered.with_stash(&stash), &file)?;
-                totals.push(total(&outcome));
-                if number + 1 == runs {
-                    took.whole_with.push(whole(&outcome));
-                }
-                if runs > 1 && habit == "file" && number == 0 {
-                    let copy = runner.path("cache");
-                    std::fs::copy(&file, &copy)?;
-                    took.with_its_file.push(total(&run(&plain, &copy)?));
-                }
+        let file = runner.path("cache");
+        for (number, totals) in took.with.iter_mut().enumerate() {
+            let outcome = run(&layered.with_stash(&stash), &file)?;
+            totals.push(total(&outcome));
+            if number + 1 == runs {
+                took.whole_with.push(whole(&outcome));
+            }
+            if runs > 1 && habit == "file" && number == 0 {
+                let copy = runner.path("cache");
+                std::fs::copy(&file, &copy)?;
+                took.with_its_file.push(total(&run(&plain, &copy)?));
             }
         }
     }

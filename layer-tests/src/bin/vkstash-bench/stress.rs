@@ -28,6 +28,8 @@ const PIPELINES: u32 = 8;
 /// Devices of a process. NVIDIA's driver 580.159.04 alone, without any layer, spins for ever in a process that goes on
 /// making and destroying devices with ray tracing pipelines (docs/measurements.md).
 const IN_TURN: usize = 8;
+/// Processes at a time.
+const AT_ONCE: usize = 16;
 /// A process that has not ended after so long hangs.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Time between two looks.
@@ -109,10 +111,7 @@ pub(crate) fn run(runner: &Runner, options: &Stress, rounds: usize) -> Result<Ve
         }
     }
     Ok(vec![Table {
-        title: format!(
-            "{} processes at once for {} s, four devices in turn",
-            options.processes, options.seconds
-        ),
+        title: format!("{AT_ONCE} processes at once for {} s, four devices in turn", options.seconds),
         device: shown.report.device,
         modules: 0,
         figures: figures(&without, &empty, &filled),
@@ -165,7 +164,7 @@ fn together(runner: &Runner, options: &Stress, environment: &Environment<'_>) ->
     let start =
         || -> Result<_, Failure> { Ok((Instant::now(), start(runner.home(), environment, &reports)?)) };
     let (began, time) = (Instant::now(), Duration::from_secs(options.seconds));
-    let mut running = (0..options.processes).map(|_| start()).collect::<Result<Vec<_>, Failure>>()?;
+    let mut running = (0..AT_ONCE).map(|_| start()).collect::<Result<Vec<_>, Failure>>()?;
     let (mut ran, mut took) = (Ran::default(), Vec::new());
     while !running.is_empty() {
         std::thread::sleep(LOOKS_EVERY);

@@ -17,30 +17,13 @@ pub(crate) fn whole(
     rounds: usize,
 ) -> Result<Vec<Round>, Failure> {
     let filled = Cache::new(gpu, &[])?;
-    let (fill, _) = round(gpu, modules, Plan { kind: Kind::Fill, source: Source::One(&filled), ..plan })?;
+    let fill = round(gpu, modules, Plan { kind: Kind::Fill, source: Source::One(&filled), ..plan })?;
     let data = filled.data()?;
     drop(filled);
     let mut all = vec![fill];
     for _ in 0..rounds {
         let loaded = Cache::new(gpu, &data)?;
-        all.push(round(gpu, modules, Plan { kind: Kind::Hit, source: Source::One(&loaded), ..plan })?.0);
+        all.push(round(gpu, modules, Plan { kind: Kind::Hit, source: Source::One(&loaded), ..plan })?);
     }
     Ok(all)
-}
-
-/// First uses in loaded caches, with a cache of its own for each pipeline.
-pub(crate) fn blobs(
-    gpu: &Gpu,
-    modules: &[Module],
-    plan: Plan<'_>,
-    rounds: usize,
-) -> Result<Vec<Round>, Failure> {
-    let source = Source::Fresh { read: true };
-    let (_, blobs) = round(gpu, modules, Plan { kind: Kind::Fill, source, ..plan })?;
-    (0..rounds)
-        .map(|_| {
-            let plan = Plan { kind: Kind::HitBlob, source: Source::Blobs(&blobs), ..plan };
-            Ok(round(gpu, modules, plan)?.0)
-        })
-        .collect()
 }

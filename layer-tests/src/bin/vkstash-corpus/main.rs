@@ -11,7 +11,6 @@ mod counters;
 mod create;
 mod failure;
 mod hit;
-mod identifiers;
 mod objects;
 mod options;
 mod slow;
@@ -29,7 +28,6 @@ use vkstash_layer_tests::corpus::{self, Module};
 use crate::caches::Cache;
 use crate::create::{Plan, Source};
 use crate::failure::Failure;
-use crate::identifiers::Book;
 use crate::options::{Command, Habit, Objects, Options, Run};
 use crate::vulkan::{Gpu, nanos};
 
@@ -62,7 +60,7 @@ fn run(options: &Run) -> Result<(), Failure> {
         });
     }
     let started = Instant::now();
-    let mut gpu = Gpu::new(options)?;
+    let gpu = Gpu::new(options)?;
     let mut report = Report {
         startup_ns: nanos(started),
         device: gpu.describes.clone(),
@@ -76,9 +74,7 @@ fn run(options: &Run) -> Result<(), Failure> {
     std::thread::sleep(Duration::from_millis(options.pause_ms));
     (report.spun, report.spun_processor) = spin(Duration::from_millis(options.spin_ms));
     report.resident_kib = resident_kib();
-    if options.devices_in_turn {
-        report.devices_ns = devices(&mut gpu, &modules, options)?;
-    } else if !options.no_pipelines {
+    if !options.no_pipelines {
         rounds(&gpu, &modules, options, &initial_data, &mut report)?;
     }
     report.teardown_ns = gpu.destroy();
@@ -88,27 +84,6 @@ fn run(options: &Run) -> Result<(), Failure> {
         summary(&report);
     }
     Ok(())
-}
-
-/// Nanoseconds that each device takes: its pipelines, its end, and the creation of the next one.
-fn devices(gpu: &mut Gpu, modules: &[Module], options: &Run) -> Result<Vec<u64>, Failure> {
-    let plan = Plan {
-        kind: Kind::Create,
-        source: Source::Null,
-        book: None,
-        feedback: options.feedback,
-        modules_only: options.modules_only,
-        threads: 1,
-        gap: Duration::ZERO,
-    };
-    let mut each = Vec::new();
-    for _ in 0..options.rounds {
-        let started = Instant::now();
-        create::round(gpu, modules, plan)?;
-        gpu.renew(options)?;
-        each.push(nanos(started));
-    }
-    Ok(each)
 }
 
 fn rounds(
@@ -128,24 +103,15 @@ fn rounds(
         }
         return Ok(());
     }
-    let book = match &options.identifier_file {
-        Some(path) if options.identifiers => Some(Book::open(path, gpu)?),
-        _ => None,
-    };
     let plan = Plan {
         kind: Kind::Create,
         source: Source::Null,
-        book: book.as_ref(),
-        feedback: options.feedback,
         modules_only: options.modules_only,
         threads: options.threads,
         gap: Duration::from_micros(options.gap_us),
     };
     if options.hit {
         report.rounds = hit::whole(gpu, modules, plan, options.rounds)?;
-        if options.hit_blobs {
-            report.rounds.extend(hit::blobs(gpu, modules, plan, options.rounds)?);
-        }
         return Ok(());
     }
     let shared = match options.cache {
@@ -159,15 +125,12 @@ fn rounds(
         (None, _) => Source::Null,
     };
     for _ in 0..options.rounds {
-        report.rounds.push(create::round(gpu, modules, Plan { source, ..plan })?.0);
+        report.rounds.push(create::round(gpu, modules, Plan { source, ..plan })?);
     }
     if let (Some(cache), Habit::File(path), false) = (&shared, &options.cache, options.keep_cache_file) {
         let aside = path.with_extension("new");
         fs::write(&aside, cache.data()?)?;
         fs::rename(aside, path)?;
-    }
-    if let (Some(book), Some(path)) = (book, &options.identifier_file) {
-        book.save(path, gpu)?;
     }
     Ok(())
 }
@@ -203,13 +166,12 @@ fn summary(report: &Report) {
             median(&round.calls.iter().map(|call| of(call) as f64 / 1e3).collect::<Vec<_>>())
         };
         println!(
-            "{:?}: median call {:.1} us, module {:.1} us, cache {:.1} us; all {:.1} ms; {} by identifier",
+            "{:?}: median call {:.1} us, module {:.1} us, cache {:.1} us; all {:.1} ms",
             round.kind,
             typical(|call| call.create_ns),
             typical(|call| call.module_ns),
             typical(|call| call.cache_ns),
             round.total_ns as f64 / 1e6,
-            round.calls.iter().filter(|call| call.by_identifier).count(),
         );
     }
     println!("start {:.1} ms, end {:.1} ms", report.startup_ns as f64 / 1e6, report.teardown_ns as f64 / 1e6);

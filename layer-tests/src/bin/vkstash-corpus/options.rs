@@ -34,15 +34,6 @@ pub(crate) struct Run {
     /// Don't write the cache of file:PATH back.
     #[arg(long)]
     pub(crate) keep_cache_file: bool,
-    /// Request pipelines by module identifier first, as vkd3d-proton does, and with the module if that is refused.
-    #[arg(long, requires = "identifier_file")]
-    pub(crate) identifiers: bool,
-    /// The file that keeps identifiers from one run to the next.
-    #[arg(long, value_name = "PATH")]
-    pub(crate) identifier_file: Option<PathBuf>,
-    /// Request creation feedback.
-    #[arg(long)]
-    pub(crate) feedback: bool,
     /// Enable all features of Vulkan 1.0 to 1.3 that the driver offers, as engines do that pass what they asked for
     /// back: after an update of the driver theirs is another device.
     #[arg(long)]
@@ -60,9 +51,6 @@ pub(crate) struct Run {
     /// Create everything this many times.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) rounds: usize,
-    /// Destroy the device before each round but the first, and create another one on the same instance.
-    #[arg(long, conflicts_with_all = ["identifiers", "hit", "cache"])]
-    pub(crate) devices_in_turn: bool,
     /// Threads that create pipelines.
     #[arg(long, value_name = "T", default_value_t = 1)]
     pub(crate) threads: usize,
@@ -77,22 +65,13 @@ pub(crate) struct Run {
     /// After the creation of the device one thread computes for this many milliseconds, and reports how far it came.
     #[arg(long, value_name = "MILLISECONDS", default_value_t = 0)]
     pub(crate) spin_ms: u64,
-    /// Requested Vulkan version: 1.0 to 1.3.
-    #[arg(long, value_name = "VERSION", default_value = "1.3")]
-    pub(crate) api: Api,
     /// Sleep this many microseconds before each pipeline.
     #[arg(long, value_name = "MICROSECONDS", default_value_t = 0)]
     pub(crate) gap_us: u64,
     /// Compile once into a VkPipelineCache, load its data into a new one and time the first use of each
     /// entry there.
-    #[arg(long, conflicts_with_all = ["identifiers", "no_pipelines", "modules_only", "cache"])]
+    #[arg(long, conflicts_with_all = ["no_pipelines", "modules_only", "cache"])]
     pub(crate) hit: bool,
-    /// With --hit: also time caches that hold one pipeline each.
-    #[arg(long, requires = "hit")]
-    pub(crate) hit_blobs: bool,
-    /// Index of the physical device; default: the first real GPU, else the first device.
-    #[arg(long, value_name = "INDEX")]
-    pub(crate) device: Option<usize>,
     /// VkApplicationInfo::pApplicationName.
     #[arg(long, value_name = "NAME", default_value = "vkstash-corpus")]
     pub(crate) application: String,
@@ -105,12 +84,6 @@ pub(crate) struct Run {
 pub(crate) struct FindSlow {
     #[command(flatten)]
     pub(crate) selection: Selection,
-    /// A module that takes longer counts as slow.
-    #[arg(long, value_name = "MILLISECONDS", default_value_t = 3000)]
-    pub(crate) limit_ms: u64,
-    /// Address space for one compile.
-    #[arg(long, value_name = "MIB", default_value_t = 4096)]
-    pub(crate) memory_mib: u64,
     /// The list to write.
     #[arg(long, value_name = "FILE")]
     pub(crate) output: PathBuf,
@@ -159,23 +132,5 @@ impl FromStr for Objects {
             None if text == "code" => Ok(Objects::Code),
             _ => Err("one of code, file:PATH".to_owned()),
         }
-    }
-}
-
-/// A Vulkan version that the client can request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Api(pub(crate) u32);
-
-impl FromStr for Api {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        Ok(Api(match text {
-            "1.0" => ash::vk::API_VERSION_1_0,
-            "1.1" => ash::vk::API_VERSION_1_1,
-            "1.2" => ash::vk::API_VERSION_1_2,
-            "1.3" => ash::vk::API_VERSION_1_3,
-            _ => return Err("one of 1.0, 1.1, 1.2, 1.3".to_owned()),
-        }))
     }
 }

@@ -10,19 +10,23 @@ use crate::failure::Failure;
 use crate::options::FindSlow;
 use vkstash_layer_tests::corpus::{self, Selection};
 
+/// A module that takes longer counts as slow.
+const LIMIT: Duration = Duration::from_secs(3);
+/// Address space for one compile.
+const MEMORY_MIB: u64 = 4096;
+
 /// Writes the list; progress goes to stderr.
 pub(crate) fn find(options: &FindSlow) -> Result<(), Failure> {
-    let selection = Selection { keep_slow: true, skip_list: None, ..options.selection.clone() };
+    let selection = Selection { keep_slow: true, ..options.selection.clone() };
     let modules = corpus::read(&selection)?;
     let folder = selection.modules.as_deref().unwrap_or(".".as_ref());
-    let limit = Duration::from_millis(options.limit_ms);
     let mut slow = Vec::new();
     for (index, module) in modules.iter().enumerate() {
         let started = Instant::now();
         // The shell sets the limit, so that this program needs no code between fork and exec.
         let mut child = Command::new("sh")
             .args(["-c", "ulimit -v \"$0\" && exec \"$@\""])
-            .arg((options.memory_mib * 1024).to_string())
+            .arg((MEMORY_MIB * 1024).to_string())
             .arg(std::env::current_exe()?)
             .args(["--keep-slow", "--max-bytes", &selection.max_bytes.to_string()])
             .args(["--only", &module.digest, "--modules"])
@@ -34,7 +38,7 @@ pub(crate) fn find(options: &FindSlow) -> Result<(), Failure> {
             if let Some(status) = child.try_wait()? {
                 break status.success();
             }
-            if started.elapsed() > limit {
+            if started.elapsed() > LIMIT {
                 child.kill()?;
                 child.wait()?;
                 break false;
@@ -58,8 +62,9 @@ pub(crate) fn find(options: &FindSlow) -> Result<(), Failure> {
     writeln!(file, "# Each was compiled in a process of its own and did not come back within")?;
     writeln!(
         file,
-        "# {} ms and {} MiB of address space; modules of {} to {} bytes were tried.",
-        options.limit_ms, options.memory_mib, selection.min_bytes, selection.max_bytes
+        "# {} ms and {MEMORY_MIB} MiB of address space; modules of up to {} bytes were tried.",
+        LIMIT.as_millis(),
+        selection.max_bytes
     )?;
     writeln!(file, "# Made by: vkstash-corpus find-slow --modules DIR --output THIS")?;
     writeln!(file, "# (with RADV_FORCE_FAMILY=navi21 and MESA_SHADER_CACHE_DISABLE=1)")?;

@@ -22,15 +22,11 @@ const PUSH_CONSTANTS: u32 = 256;
 pub(crate) struct Gpu {
     _entry: ash::Entry,
     instance: ash::Instance,
-    physical: vk::PhysicalDevice,
-    version: u32,
     push_constants: u32,
     pub(crate) device: ash::Device,
     set_layout: vk::DescriptorSetLayout,
     layout: vk::PipelineLayout,
-    pub(crate) identifiers: Option<ash::ext::shader_module_identifier::Device>,
     pub(crate) shader_objects: Option<ash::ext::shader_object::Device>,
-    pub(crate) identifier_algorithm: [u8; vk::UUID_SIZE],
     pub(crate) describes: report::Device,
 }
 
@@ -39,14 +35,6 @@ pub(crate) struct Created {
     pub(crate) pipeline: vk::Pipeline,
     pub(crate) result: vk::Result,
     pub(crate) nanos: u64,
-    pub(crate) feedback: Option<u32>,
-}
-
-/// The shader in a create info.
-#[derive(Clone, Copy)]
-pub(crate) enum Shader<'a> {
-    Module(vk::ShaderModule),
-    Identifier(&'a [u8]),
 }
 
 impl Gpu {
@@ -58,24 +46,16 @@ impl Gpu {
         let application = vk::ApplicationInfo::default()
             .application_name(&name)
             .engine_name(c"vkstash-corpus")
-            .api_version(options.api.0);
+            .api_version(vk::API_VERSION_1_3);
         let info = vk::InstanceCreateInfo::default().application_info(&application);
         // SAFETY: the create info and what it points to live until the call returns.
         let instance = unsafe { entry.create_instance(&info, None)? };
-        let physical = choose(&instance, options.device)?;
+        let physical = choose(&instance)?;
         // SAFETY: `physical` comes from this instance.
         let properties = unsafe { instance.get_physical_device_properties(physical) };
-        let version = options.api.0.min(properties.api_version);
+        let version = vk::API_VERSION_1_3.min(properties.api_version);
         let describes = describe(&instance, physical, &properties, version);
-        let (device, identifiers) = create_device(&instance, physical, version, options)?;
-        let mut identifier_algorithm = [0; vk::UUID_SIZE];
-        if identifiers.is_some() {
-            let mut more = vk::PhysicalDeviceShaderModuleIdentifierPropertiesEXT::default();
-            let mut all = vk::PhysicalDeviceProperties2::default().push_next(&mut more);
-            // SAFETY: identifiers are only asked for on Vulkan 1.1 or later, where the command exists.
-            unsafe { instance.get_physical_device_properties2(physical, &mut all) };
-            identifier_algorithm = more.shader_module_identifier_algorithm_uuid;
-        }
+        let device = create_device(&instance, physical, version, options)?;
         let shader_objects = options
             .shader_objects
             .is_some()
@@ -85,15 +65,11 @@ impl Gpu {
         Ok(Self {
             _entry: entry,
             instance,
-            physical,
-            version,
             push_constants,
             device,
             set_layout,
             layout,
-            identifiers,
             shader_objects,
-            identifier_algorithm,
             describes,
         })
     }
@@ -122,42 +98,22 @@ impl Gpu {
     pub(crate) fn pipeline(
         &self,
         module: &Module,
-        shader: Shader<'_>,
+        handle: vk::ShaderModule,
         cache: vk::PipelineCache,
-        feedback: bool,
     ) -> Created {
-        let mut identifier = vk::PipelineShaderStageModuleIdentifierCreateInfoEXT::default();
-        let mut stage = vk::PipelineShaderStageCreateInfo::default()
+        let stage = vk::PipelineShaderStageCreateInfo::default()
             .stage(vk::ShaderStageFlags::COMPUTE)
+            .module(handle)
             .name(&module.entry);
-        let mut flags = vk::PipelineCreateFlags::empty();
-        match shader {
-            Shader::Module(handle) => stage = stage.module(handle),
-            Shader::Identifier(bytes) => {
-                identifier = identifier.identifier(bytes);
-                stage = stage.push_next(&mut identifier);
-                // Required with an identifier (VUID-VkPipelineShaderStageCreateInfo-pNext-06851).
-                flags |= vk::PipelineCreateFlags::FAIL_ON_PIPELINE_COMPILE_REQUIRED;
-            }
-        }
-        let mut whole = vk::PipelineCreationFeedback::default();
-        let mut stages = [vk::PipelineCreationFeedback::default()];
-        let mut asked = vk::PipelineCreationFeedbackCreateInfo::default()
-            .pipeline_creation_feedback(&mut whole)
-            .pipeline_stage_creation_feedbacks(&mut stages);
-        let mut info = vk::ComputePipelineCreateInfo::default().flags(flags).stage(stage).layout(self.layout);
-        if feedback {
-            info = info.push_next(&mut asked);
-        }
+        let info = vk::ComputePipelineCreateInfo::default().stage(stage).layout(self.layout);
         let create = self.device.fp_v1_0().create_compute_pipelines;
         let mut pipeline = vk::Pipeline::null();
         let started = Instant::now();
-        // SAFETY: a live device, module, layout and cache; the create info's chain outlives the call; the output has
+        // SAFETY: a live device, module, layout and cache; the create info's name outlives the call; the output has
         // room for one pipeline.
         let result =
             unsafe { create(self.device.handle(), cache, 1, &info, std::ptr::null(), &mut pipeline) };
-        let nanos = nanos(started);
-        Created { pipeline, result, nanos, feedback: feedback.then(|| whole.flags.as_raw()) }
+        Created { pipeline, result, nanos: nanos(started) }
     }
 
     /// Destroys a module.
@@ -174,29 +130,16 @@ impl Gpu {
         }
     }
 
-    /// Destroys the device and creates another one.
-    pub(crate) fn renew(&mut self, options: &Run) -> Result<(), Failure> {
-        self.destroy_device();
-        self.device = create_device(&self.instance, self.physical, self.version, options)?.0;
-        (self.set_layout, self.layout) = create_layouts(&self.device, self.push_constants)?;
-        Ok(())
-    }
-
-    fn destroy_device(&self) {
+    /// Destroys device and instance; gives the nanoseconds of both.
+    pub(crate) fn destroy(self) -> u64 {
+        let started = Instant::now();
         // SAFETY: the creators of all modules, caches and pipelines have destroyed them; no call is in flight.
         unsafe {
             self.device.destroy_pipeline_layout(self.layout, None);
             self.device.destroy_descriptor_set_layout(self.set_layout, None);
             self.device.destroy_device(None);
+            self.instance.destroy_instance(None);
         }
-    }
-
-    /// Destroys device and instance; gives the nanoseconds of both.
-    pub(crate) fn destroy(self) -> u64 {
-        let started = Instant::now();
-        self.destroy_device();
-        // SAFETY: its one device is destroyed.
-        unsafe { self.instance.destroy_instance(None) };
         nanos(started)
     }
 }
@@ -235,18 +178,16 @@ pub(crate) fn nanos(started: Instant) -> u64 {
     started.elapsed().as_nanos() as u64
 }
 
-fn choose(instance: &ash::Instance, index: Option<usize>) -> Result<vk::PhysicalDevice, Failure> {
+/// The first real GPU, else the first device.
+fn choose(instance: &ash::Instance) -> Result<vk::PhysicalDevice, Failure> {
     // SAFETY: a live instance.
     let devices = unsafe { instance.enumerate_physical_devices()? };
     let real = |device: &vk::PhysicalDevice| {
         // SAFETY: the device comes from this instance.
         is_gpu(&unsafe { instance.get_physical_device_properties(*device) })
     };
-    let chosen = match index {
-        Some(index) => devices.get(index).copied(),
-        None => devices.iter().copied().find(real).or(devices.first().copied()),
-    };
-    chosen.ok_or_else(|| "no such Vulkan device".into())
+    let chosen = devices.iter().copied().find(real).or(devices.first().copied());
+    chosen.ok_or_else(|| "no Vulkan device".into())
 }
 
 /// The limits of a null device are real, but its type is arbitrary (RADV's says discrete GPU), so the name decides.
@@ -289,8 +230,6 @@ fn describe(
     }
 }
 
-type Identifiers = ash::ext::shader_module_identifier::Device;
-
 /// The features of Vulkan 1.1 to 1.3 that the driver offers, as far as this version has structures for them.
 fn offered(
     instance: &ash::Instance,
@@ -323,9 +262,8 @@ fn create_device(
     physical: vk::PhysicalDevice,
     version: u32,
     options: &Run,
-) -> Result<(ash::Device, Option<Identifiers>), Failure> {
-    let extensions = extensions(version, options)?;
-    require(instance, physical, &extensions)?;
+) -> Result<ash::Device, Failure> {
+    let extensions = extensions(instance, physical, version, options)?;
     // SAFETY: `physical` comes from this instance.
     let (core, families) = unsafe {
         let core = instance.get_physical_device_features(physical);
@@ -339,12 +277,7 @@ fn create_device(
     if options.all_features {
         (on11, on12, on13) = (have11, have12, have13);
     }
-    on13 = on13.pipeline_creation_cache_control(options.identifiers);
     let mut objects = vk::PhysicalDeviceShaderObjectFeaturesEXT::default().shader_object(true);
-    let mut control = vk::PhysicalDevicePipelineCreationCacheControlFeatures::default()
-        .pipeline_creation_cache_control(true);
-    let mut identifier =
-        vk::PhysicalDeviceShaderModuleIdentifierFeaturesEXT::default().shader_module_identifier(true);
     if version >= vk::API_VERSION_1_2 {
         enabled = enabled.push_next(&mut on11).push_next(&mut on12);
     }
@@ -353,12 +286,6 @@ fn create_device(
     }
     if options.shader_objects.is_some() {
         enabled = enabled.push_next(&mut objects);
-    }
-    if options.identifiers {
-        enabled = enabled.push_next(&mut identifier);
-        if version < vk::API_VERSION_1_3 {
-            enabled = enabled.push_next(&mut control);
-        }
     }
     let family = families
         .iter()
@@ -377,51 +304,27 @@ fn create_device(
     }
     // SAFETY: `physical` comes from this instance; the create info's chain outlives the call; features and extensions
     // were checked for.
-    let device = unsafe { instance.create_device(physical, &info, None)? };
-    let identifiers = options.identifiers.then(|| Identifiers::new(instance, &device));
-    Ok((device, identifiers))
+    Ok(unsafe { instance.create_device(physical, &info, None)? })
 }
 
-/// The extensions that the options need and this version of Vulkan lacks.
-fn extensions(version: u32, options: &Run) -> Result<Vec<&'static CStr>, Failure> {
-    let mut extensions = Vec::new();
-    if options.shader_objects.is_some() {
-        if version < vk::API_VERSION_1_3 {
-            return Err("--shader-objects needs Vulkan 1.3".into());
-        }
-        extensions.push(vk::EXT_SHADER_OBJECT_NAME);
-    }
-    if options.identifiers {
-        if version < vk::API_VERSION_1_1 {
-            return Err("--identifiers needs Vulkan 1.1".into());
-        }
-        extensions.push(vk::EXT_SHADER_MODULE_IDENTIFIER_NAME);
-    }
-    if version < vk::API_VERSION_1_3 {
-        if options.identifiers {
-            extensions.push(vk::EXT_PIPELINE_CREATION_CACHE_CONTROL_NAME);
-        }
-        if options.feedback {
-            extensions.push(vk::EXT_PIPELINE_CREATION_FEEDBACK_NAME);
-        }
-    }
-    Ok(extensions)
-}
-
-fn require(
+/// The extensions that the options need.
+fn extensions(
     instance: &ash::Instance,
     physical: vk::PhysicalDevice,
-    extensions: &[&CStr],
-) -> Result<(), Failure> {
-    if extensions.is_empty() {
-        return Ok(());
+    version: u32,
+    options: &Run,
+) -> Result<Vec<&'static CStr>, Failure> {
+    if options.shader_objects.is_none() {
+        return Ok(Vec::new());
+    }
+    if version < vk::API_VERSION_1_3 {
+        return Err("--shader-objects needs Vulkan 1.3".into());
     }
     // SAFETY: `physical` comes from this instance.
     let have = unsafe { instance.enumerate_device_extension_properties(physical)? };
-    for name in extensions {
-        if !have.iter().any(|extension| extension.extension_name_as_c_str() == Ok(name)) {
-            return Err(format!("the device lacks {}", name.to_string_lossy()).into());
-        }
+    let name = vk::EXT_SHADER_OBJECT_NAME;
+    if !have.iter().any(|extension| extension.extension_name_as_c_str() == Ok(name)) {
+        return Err(format!("the device lacks {}", name.to_string_lossy()).into());
     }
-    Ok(())
+    Ok(vec![name])
 }

@@ -36,9 +36,6 @@ pub(crate) struct Options {
     /// dxvk: link optimised pipelines from libraries that retain the information for it.
     #[arg(long)]
     link_optimised: bool,
-    /// Put creation flags into the create info itself, on a device without VK_KHR_maintenance5.
-    #[arg(long)]
-    plain_flags: bool,
     /// Run once without the layer first, and print how much longer a fast link takes with it.
     #[arg(long)]
     pub(crate) compare: bool,
@@ -64,7 +61,6 @@ impl Options {
             modules: self.modules.clone(),
             compute: self.count,
             graphics: self.graphics.unwrap_or(self.count),
-            flags2: !self.plain_flags,
             libraries: self.libraries,
             load_blobs: self.load_blobs,
             inline: self.inline,
