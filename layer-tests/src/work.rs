@@ -17,6 +17,7 @@ pub use self::description::{Caches, Code, End, Shader, UNKNOWN_STRUCTURE, Work};
 use self::objects::Objects;
 use self::parts::Parts;
 use crate::child;
+use crate::test_driver::TestDriver;
 use crate::vulkan::{Device, DeviceOptions, Instance, InstanceOptions, spirv};
 
 /// Creation feedback of one pipeline, as VkPipelineCreationFeedbackFlags.
@@ -118,6 +119,24 @@ impl Work {
             extensions: Vec::new(),
             switches: Vec::new(),
         }
+    }
+
+    /// Runs on a device of its own, with the test driver. Also gives the driver's records from before and after the end
+    /// of that device, which must have left no pipeline behind.
+    ///
+    /// # Panics
+    /// If a pipeline is left, and if there is no such device.
+    pub fn recorded(&self) -> (Done, [Value; 2]) {
+        let instance = Instance::new(&InstanceOptions::default()).expect("an instance");
+        let device = Device::new(&instance, &self.device_options()).expect("a device");
+        let done = self.run(&device);
+        let driver = TestDriver::open();
+        let before = driver.take_record();
+        drop(device);
+        let after = driver.take_record();
+        assert_eq!(after["pipelines"], Value::Array(Vec::new()), "nothing is left behind");
+        drop(Arc::into_inner(instance));
+        (done, [before, after])
     }
 
     fn on_threads(&self, device: &Device) -> Done {

@@ -2,15 +2,12 @@
 //! which checks the layer's calls.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use vkstash_layer_tests::child::{Run, Scenario, scenario};
 use vkstash_layer_tests::env::{Driver, Env};
-use vkstash_layer_tests::test_driver::TestDriver;
-use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions};
 use vkstash_layer_tests::work::{Caches, Code, Done, Feedback, Shader, Work};
 
 /// The results of a program, and the driver's record.
@@ -26,17 +23,9 @@ struct Seen {
 /// Runs the program, and takes the driver's record when the device is destroyed.
 fn step(input: &Value) -> Value {
     let work: Work = serde_json::from_value(input.clone()).unwrap();
-    let instance = Instance::new(&InstanceOptions::default()).unwrap();
-    let device = Device::new(&instance, &work.device_options()).unwrap();
-    let done = work.run(&device);
-    let driver = TestDriver::open();
-    let mut record = driver.take_record();
-    drop(device);
-    let after = driver.take_record();
-    assert_eq!(after["pipelines"], json!([]), "nothing is left behind");
+    let (done, [mut record, after]) = work.recorded();
     let late = after["violations"].as_array().unwrap().clone();
     record["violations"].as_array_mut().unwrap().extend(late);
-    drop(Arc::into_inner(instance));
     let [violations, compiles, pipelines] =
         ["violations", "compiles", "pipelines"].map(|name| record[name].take());
     json!({ "done": done, "violations": violations, "compiles": compiles, "pipelines": pipelines })

@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 use vkstash_layer_tests::child::{self, Scenario, Step, scenario};
 use vkstash_layer_tests::env::{Driver, Env};
 use vkstash_layer_tests::folder::configure;
-use vkstash_layer_tests::test_driver::TestDriver;
 use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions, spirv};
 use vkstash_layer_tests::waiting::PATIENCE;
 use vkstash_layer_tests::work::{self, Caches, Code, Done, Shader, Work};
@@ -199,16 +198,8 @@ fn twice(input: &Value) -> Value {
 /// The driver's record: its calls without the threads, and the pipelines that lived.
 fn calls(input: &Value) -> Value {
     let work: Work = serde_json::from_value(input.clone()).unwrap();
-    let instance = Instance::new(&InstanceOptions::default()).unwrap();
-    let device = Device::new(&instance, &work.device_options()).unwrap();
-    let done = work.run(&device);
-    let driver = TestDriver::open();
-    let mut record = driver.take_record();
-    drop(device);
-    let after = driver.take_record();
+    let (done, [mut record, after]) = work.recorded();
     assert_eq!(after["violations"], json!([]));
-    assert_eq!(after["pipelines"], json!([]), "nothing is left behind");
-    drop(Arc::into_inner(instance));
     // The layer enumerates and asks before there is a device, and the size before the data of a cache (contract 4.8).
     let asks = |call: &Value| {
         let name = call["command"].as_str().unwrap_or_default();

@@ -2,11 +2,10 @@
 
 use ash::vk::{self, Handle as _};
 
-use crate::command::command;
 use crate::content::slice;
 use crate::element::{self, Element};
 use crate::record::Call;
-use crate::{binary_info, chain, config, content, flags, handles, heaps, objects, pipelines, stage};
+use crate::{binary_info, config, content, flags, handles, heaps, objects, pipelines, stage};
 
 /// vkCreateComputePipelines.
 pub unsafe extern "system" fn create(
@@ -20,19 +19,17 @@ pub unsafe extern "system" fn create(
     // SAFETY: pCreateInfos has `count` valid create infos and pPipelines `count` places until the command returns.
     unsafe {
         let infos = slice(infos, count);
-        out.write_bytes(0, count as usize);
-        let mut call = pipelines::begin("vkCreateComputePipelines", cache, count);
-        for info in infos {
-            call.p_next.extend(chain::types(call.command, info.p_next));
-            call.flags.push(flags::written(info.flags.as_raw(), info.p_next));
-        }
-        command(call, |call| {
-            let Some(device) = handles::device(call.command, device) else {
-                return vk::Result::ERROR_DEVICE_LOST;
-            };
-            let elements: Vec<_> = infos.iter().map(|info| element(call, &device, info)).collect();
-            pipelines::make(call, &device, cache, &elements, objects::allocator(callbacks), out)
-        })
+        pipelines::create(
+            "vkCreateComputePipelines",
+            device,
+            cache,
+            infos,
+            out,
+            element,
+            |call, device, elements| {
+                pipelines::make(call, device, cache, elements, objects::allocator(callbacks), out)
+            },
+        )
     }
 }
 
@@ -59,21 +56,12 @@ pub unsafe fn element<'a>(
         }
         content::plain_chain(&mut key, info.p_next);
         Element {
-            kind: "compute",
-            shape: key.shape(),
-            key: key.finish(),
             shaders: vec![shader],
-            flags,
             by_identifier,
-            fast_link: false,
-            feedback: chain::find(info.p_next),
             base: (info.base_pipeline_handle, info.base_pipeline_index),
-            subsets: 0,
-            discard: false,
             stages: 1,
             binaries,
-            layout: None,
-            mesh: false,
+            ..Element::new("compute", key, flags, info.p_next)
         }
     }
 }

@@ -1,10 +1,12 @@
 //! The driver's reading of one create info of a pipeline.
 
+use std::ffi::c_void;
 use std::sync::Arc;
 
 use ash::vk;
 
 use crate::binary::Binary;
+use crate::chain;
 use crate::config::Config;
 use crate::flags::{CAPTURE_DATA, EARLY_RETURN, FAIL_ON, LIBRARY};
 use crate::handles::Device;
@@ -45,7 +47,32 @@ pub struct Element<'a> {
     pub fast_link: bool,
 }
 
-impl Element<'_> {
+impl<'a> Element<'a> {
+    /// A create info of this key, without shaders, and without what only some kinds of pipelines have.
+    ///
+    /// # Safety
+    /// The chain of a valid create info.
+    pub unsafe fn new(kind: &'static str, key: Hasher, flags: u64, p_next: *const c_void) -> Element<'a> {
+        Element {
+            kind,
+            shape: key.shape(),
+            key: key.finish(),
+            shaders: Vec::new(),
+            flags,
+            by_identifier: false,
+            // SAFETY: the caller passes a valid chain.
+            feedback: unsafe { chain::find(p_next) },
+            base: (vk::Pipeline::null(), 0),
+            subsets: 0,
+            discard: false,
+            stages: 0,
+            binaries: None,
+            layout: None,
+            mesh: false,
+            fast_link: false,
+        }
+    }
+
     /// Whether caches may hold the pipeline.
     pub fn cacheable(&self, config: &Config) -> bool {
         (config.caches_libraries || self.flags & LIBRARY == 0)

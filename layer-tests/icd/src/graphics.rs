@@ -2,7 +2,6 @@
 
 use ash::vk::{self, Handle as _};
 
-use crate::command::command;
 use crate::content::{plain_chain, slice};
 use crate::element::{self, Element};
 use crate::flags::LINK_TIME_OPTIMIZATION;
@@ -11,7 +10,7 @@ use crate::hash::Hasher;
 use crate::objects::{self, Body};
 use crate::record::Call;
 use crate::shape::{FRAGMENT, OUTPUT, PRE_RASTER, Shape, shape, stages};
-use crate::{binary_info, chain, config, flags, graphics_state, handles, heaps, libraries, pipelines, stage};
+use crate::{binary_info, chain, config, flags, graphics_state, heaps, libraries, pipelines, stage};
 
 /// vkCreateGraphicsPipelines.
 pub unsafe extern "system" fn create(
@@ -26,19 +25,17 @@ pub unsafe extern "system" fn create(
     // info is valid where contract 6 lets a driver read it.
     unsafe {
         let infos = slice(infos, count);
-        out.write_bytes(0, count as usize);
-        let mut call = pipelines::begin("vkCreateGraphicsPipelines", cache, count);
-        for info in infos {
-            call.p_next.extend(chain::types(call.command, info.p_next));
-            call.flags.push(flags::written(info.flags.as_raw(), info.p_next));
-        }
-        command(call, |call| {
-            let Some(device) = handles::device(call.command, device) else {
-                return vk::Result::ERROR_DEVICE_LOST;
-            };
-            let elements: Vec<_> = infos.iter().map(|info| element(call, &device, info)).collect();
-            pipelines::make(call, &device, cache, &elements, objects::allocator(callbacks), out)
-        })
+        pipelines::create(
+            "vkCreateGraphicsPipelines",
+            device,
+            cache,
+            infos,
+            out,
+            element,
+            |call, device, elements| {
+                pipelines::make(call, device, cache, elements, objects::allocator(callbacks), out)
+            },
+        )
     }
 }
 
@@ -92,13 +89,8 @@ pub unsafe fn element<'a>(
         graphics_state::add(&mut key, info, &shape);
         plain_chain(&mut key, info.p_next);
         Element {
-            kind: "graphics",
-            shape: key.shape(),
-            key: key.finish(),
             shaders,
-            flags,
             by_identifier,
-            feedback: chain::find(info.p_next),
             base: (info.base_pipeline_handle, info.base_pipeline_index),
             subsets: shape.subsets | linked.iter().fold(0, |all, library| all | library.subsets),
             discard: shape.discard,
@@ -109,6 +101,7 @@ pub unsafe fn element<'a>(
             fast_link: !linked.is_empty()
                 && !shape.any(PRE_RASTER | FRAGMENT)
                 && flags & LINK_TIME_OPTIMIZATION == 0,
+            ..Element::new("graphics", key, flags, info.p_next)
         }
     }
 }

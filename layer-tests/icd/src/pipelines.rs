@@ -1,5 +1,6 @@
 //! Creating pipelines (hits, compiles, refusals, batches, feedback) and destroying them.
 
+use std::ffi::c_void;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread;
@@ -8,18 +9,75 @@ use std::time::{Duration, Instant};
 use ash::vk::{self, Handle as _};
 
 use crate::cache::Cache;
-use crate::command::strike_compile;
+use crate::command::{command, strike_compile};
 use crate::config::{self, Config};
 use crate::element::Element;
-use crate::flags::{ALLOW_DERIVATIVES, CAPTURE_DATA, DERIVATIVE, EARLY_RETURN, FAIL_ON};
+use crate::flags::{self, ALLOW_DERIVATIVES, CAPTURE_DATA, DERIVATIVE, EARLY_RETURN, FAIL_ON};
 use crate::handles::Device;
 use crate::objects::{self, Body, Pipeline};
 use crate::record::{self, Call, plain, violation};
-use crate::{caches, callbacks, disk, lifecycle, turn};
+use crate::{caches, callbacks, chain, disk, handles, lifecycle, turn};
 
 /// The record of a pipeline creation call.
 pub fn begin(name: &'static str, cache: vk::PipelineCache, count: u32) -> Call {
     Call { cache: caches::name(cache), create_infos: Some(count), ..plain(name) }
+}
+
+/// The members that create infos of every kind of pipeline have.
+pub trait Info {
+    /// `flags`, and the chain.
+    fn flags_and_chain(&self) -> (vk::PipelineCreateFlags, *const c_void);
+}
+
+impl Info for vk::ComputePipelineCreateInfo<'_> {
+    fn flags_and_chain(&self) -> (vk::PipelineCreateFlags, *const c_void) {
+        (self.flags, self.p_next)
+    }
+}
+
+impl Info for vk::GraphicsPipelineCreateInfo<'_> {
+    fn flags_and_chain(&self) -> (vk::PipelineCreateFlags, *const c_void) {
+        (self.flags, self.p_next)
+    }
+}
+
+impl Info for vk::RayTracingPipelineCreateInfoKHR<'_> {
+    fn flags_and_chain(&self) -> (vk::PipelineCreateFlags, *const c_void) {
+        (self.flags, self.p_next)
+    }
+}
+
+/// A command that creates pipelines: records it, reads its create infos with `read`, and gives them to `make`.
+///
+/// # Safety
+/// `read` may read the create infos, whose chains are valid, and `out` has room for a pipeline of each.
+pub unsafe fn create<'a, I: Info>(
+    name: &'static str,
+    device: vk::Device,
+    cache: vk::PipelineCache,
+    infos: &[I],
+    out: *mut vk::Pipeline,
+    read: unsafe fn(&mut Call, &Device, &I) -> Element<'a>,
+    make: impl FnOnce(&mut Call, &Arc<Device>, &[Element<'a>]) -> vk::Result,
+) -> vk::Result {
+    let mut call = begin(name, cache, infos.len() as u32);
+    // SAFETY: the caller guarantees the chains, and room in `out`.
+    unsafe {
+        out.write_bytes(0, infos.len());
+        for info in infos {
+            let (plain, chain) = info.flags_and_chain();
+            call.p_next.extend(chain::types(name, chain));
+            call.flags.push(flags::written(plain.as_raw(), chain));
+        }
+    }
+    command(call, |call| {
+        let Some(device) = handles::device(name, device) else {
+            return vk::Result::ERROR_DEVICE_LOST;
+        };
+        // SAFETY: the caller guarantees what `read` needs.
+        let elements: Vec<_> = infos.iter().map(|info| unsafe { read(call, &device, info) }).collect();
+        make(call, &device, &elements)
+    })
 }
 
 /// Creates the pipelines of one call.

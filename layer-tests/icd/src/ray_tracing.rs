@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use ash::vk::{self, Handle as _};
 
-use crate::command::command;
 use crate::config::Deferral;
 use crate::content::{plain_chain, slice};
 use crate::element::{self, Element};
@@ -13,7 +12,7 @@ use crate::hash::Digest;
 use crate::objects::{self, Allocator};
 use crate::operation::Work;
 use crate::record::{Call, violation};
-use crate::{binary_info, caches, chain, config, deferred, handles, libraries, pipelines, stage};
+use crate::{binary_info, caches, config, deferred, handles, libraries, pipelines, stage};
 
 /// vkCreateRayTracingPipelinesKHR.
 pub unsafe extern "system" fn create(
@@ -29,26 +28,24 @@ pub unsafe extern "system" fn create(
     // until a deferred operation is complete.
     unsafe {
         let infos = slice(infos, count);
-        out.write_bytes(0, count as usize);
-        let mut call = pipelines::begin("vkCreateRayTracingPipelinesKHR", cache, count);
-        for info in infos {
-            call.p_next.extend(chain::types(call.command, info.p_next));
-            call.flags.push(flags::written(info.flags.as_raw(), info.p_next));
-        }
-        command(call, |call| {
-            let Some(device) = handles::device(call.command, device) else {
-                return vk::Result::ERROR_DEVICE_LOST;
-            };
-            let elements: Vec<_> = infos.iter().map(|info| element(call, &device, info)).collect();
-            if !deferred.is_null() && config::current().deferral != Deferral::Never {
-                let job = Job::new(&device, cache, infos, &elements, objects::allocator(callbacks), out);
-                return deferred::defer(call, &device, deferred, Arc::new(job));
-            }
-            match pipelines::make(call, &device, cache, &elements, objects::allocator(callbacks), out) {
-                vk::Result::SUCCESS if !deferred.is_null() => vk::Result::OPERATION_NOT_DEFERRED_KHR,
-                result => result,
-            }
-        })
+        pipelines::create(
+            "vkCreateRayTracingPipelinesKHR",
+            device,
+            cache,
+            infos,
+            out,
+            element,
+            |call, device, elements| {
+                if !deferred.is_null() && config::current().deferral != Deferral::Never {
+                    let job = Job::new(device, cache, infos, elements, objects::allocator(callbacks), out);
+                    return deferred::defer(call, device, deferred, Arc::new(job));
+                }
+                match pipelines::make(call, device, cache, elements, objects::allocator(callbacks), out) {
+                    vk::Result::SUCCESS if !deferred.is_null() => vk::Result::OPERATION_NOT_DEFERRED_KHR,
+                    result => result,
+                }
+            },
+        )
     }
 }
 
@@ -174,21 +171,12 @@ pub unsafe fn element<'a>(
         }
         plain_chain(&mut key, info.p_next);
         Element {
-            kind: "ray tracing",
-            shape: key.shape(),
-            key: key.finish(),
             shaders,
-            flags,
             by_identifier,
-            fast_link: false,
-            feedback: chain::find(info.p_next),
             base: (info.base_pipeline_handle, info.base_pipeline_index),
-            subsets: 0,
-            discard: false,
             stages,
             binaries,
-            layout: None,
-            mesh: false,
+            ..Element::new("ray tracing", key, flags, info.p_next)
         }
     }
 }

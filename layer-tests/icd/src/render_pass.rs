@@ -7,6 +7,53 @@ use crate::content::{plain_chain, slice};
 use crate::hash::Hasher;
 use crate::objects::{Body, Subpass};
 
+/// Adds an attachment of either form, whose members have the same names. Its chain is left to the caller.
+macro_rules! attachment {
+    ($hasher:ident, $at:ident) => {
+        $hasher.word($at.flags.as_raw());
+        $hasher.signed($at.format.as_raw());
+        $hasher.word($at.samples.as_raw());
+        for op in [$at.load_op, $at.stencil_load_op] {
+            $hasher.signed(op.as_raw());
+        }
+        for op in [$at.store_op, $at.stencil_store_op] {
+            $hasher.signed(op.as_raw());
+        }
+        $hasher.signed($at.initial_layout.as_raw());
+        $hasher.signed($at.final_layout.as_raw());
+    };
+}
+
+/// Adds a dependency of either form, as far as both have the same members.
+macro_rules! dependency {
+    ($hasher:ident, $of:ident) => {
+        for subpass in [$of.src_subpass, $of.dst_subpass] {
+            $hasher.word(subpass);
+        }
+        for stages in [$of.src_stage_mask, $of.dst_stage_mask] {
+            $hasher.word(stages.as_raw());
+        }
+        for access in [$of.src_access_mask, $of.dst_access_mask] {
+            $hasher.word(access.as_raw());
+        }
+        $hasher.word($of.dependency_flags.as_raw());
+    };
+}
+
+/// The attachments that a subpass of either form uses. Its arrays are valid.
+macro_rules! uses {
+    ($pass:ident) => {
+        Subpass {
+            depth: slice($pass.p_depth_stencil_attachment, 1)
+                .iter()
+                .any(|at| at.attachment != vk::ATTACHMENT_UNUSED),
+            colour: slice($pass.p_color_attachments, $pass.color_attachment_count)
+                .iter()
+                .any(|at| at.attachment != vk::ATTACHMENT_UNUSED),
+        }
+    };
+}
+
 /// vkCreateRenderPass.
 ///
 /// # Safety
@@ -20,17 +67,7 @@ pub unsafe fn first(info: &vk::RenderPassCreateInfo<'_>) -> Body {
     unsafe {
         hasher.word(info.attachment_count);
         for at in slice(info.p_attachments, info.attachment_count) {
-            hasher.word(at.flags.as_raw());
-            hasher.signed(at.format.as_raw());
-            hasher.word(at.samples.as_raw());
-            for op in [at.load_op, at.stencil_load_op] {
-                hasher.signed(op.as_raw());
-            }
-            for op in [at.store_op, at.stencil_store_op] {
-                hasher.signed(op.as_raw());
-            }
-            hasher.signed(at.initial_layout.as_raw());
-            hasher.signed(at.final_layout.as_raw());
+            attachment!(hasher, at);
         }
         hasher.word(info.subpass_count);
         for pass in slice(info.p_subpasses, info.subpass_count) {
@@ -38,13 +75,7 @@ pub unsafe fn first(info: &vk::RenderPassCreateInfo<'_>) -> Body {
         }
         hasher.word(info.dependency_count);
         for dependency in slice(info.p_dependencies, info.dependency_count) {
-            hasher.word(dependency.src_subpass);
-            hasher.word(dependency.dst_subpass);
-            hasher.word(dependency.src_stage_mask.as_raw());
-            hasher.word(dependency.dst_stage_mask.as_raw());
-            hasher.word(dependency.src_access_mask.as_raw());
-            hasher.word(dependency.dst_access_mask.as_raw());
-            hasher.word(dependency.dependency_flags.as_raw());
+            dependency!(hasher, dependency);
         }
         if let Some(views) = chain::find::<vk::RenderPassMultiviewCreateInfo<'_>>(info.p_next) {
             words(&mut hasher, slice(views.p_view_masks, views.subpass_count));
@@ -85,13 +116,7 @@ unsafe fn subpass(hasher: &mut Hasher, pass: &vk::SubpassDescription<'_>) -> Sub
             }
         }
         words(hasher, slice(pass.p_preserve_attachments, pass.preserve_attachment_count));
-        let used = |reference: u32| reference != vk::ATTACHMENT_UNUSED;
-        Subpass {
-            depth: slice(pass.p_depth_stencil_attachment, 1).iter().any(|at| used(at.attachment)),
-            colour: slice(pass.p_color_attachments, pass.color_attachment_count)
-                .iter()
-                .any(|at| used(at.attachment)),
-        }
+        uses!(pass)
     }
 }
 
@@ -108,17 +133,7 @@ pub unsafe fn second(info: &vk::RenderPassCreateInfo2<'_>) -> Body {
     unsafe {
         hasher.word(info.attachment_count);
         for at in slice(info.p_attachments, info.attachment_count) {
-            hasher.word(at.flags.as_raw());
-            hasher.signed(at.format.as_raw());
-            hasher.word(at.samples.as_raw());
-            for op in [at.load_op, at.stencil_load_op] {
-                hasher.signed(op.as_raw());
-            }
-            for op in [at.store_op, at.stencil_store_op] {
-                hasher.signed(op.as_raw());
-            }
-            hasher.signed(at.initial_layout.as_raw());
-            hasher.signed(at.final_layout.as_raw());
+            attachment!(hasher, at);
             plain_chain(&mut hasher, at.p_next);
         }
         hasher.word(info.subpass_count);
@@ -131,13 +146,7 @@ pub unsafe fn second(info: &vk::RenderPassCreateInfo2<'_>) -> Body {
             references(&mut hasher, slice(pass.p_resolve_attachments, pass.color_attachment_count));
             references(&mut hasher, slice(pass.p_depth_stencil_attachment, 1));
             words(&mut hasher, slice(pass.p_preserve_attachments, pass.preserve_attachment_count));
-            let used = |reference: u32| reference != vk::ATTACHMENT_UNUSED;
-            subpasses.push(Subpass {
-                depth: slice(pass.p_depth_stencil_attachment, 1).iter().any(|at| used(at.attachment)),
-                colour: slice(pass.p_color_attachments, pass.color_attachment_count)
-                    .iter()
-                    .any(|at| used(at.attachment)),
-            });
+            subpasses.push(uses!(pass));
             if let Some(resolve) = chain::find::<vk::SubpassDescriptionDepthStencilResolve<'_>>(pass.p_next) {
                 hasher.word(resolve.depth_resolve_mode.as_raw());
                 hasher.word(resolve.stencil_resolve_mode.as_raw());
@@ -146,13 +155,7 @@ pub unsafe fn second(info: &vk::RenderPassCreateInfo2<'_>) -> Body {
         }
         hasher.word(info.dependency_count);
         for dependency in slice(info.p_dependencies, info.dependency_count) {
-            hasher.word(dependency.src_subpass);
-            hasher.word(dependency.dst_subpass);
-            hasher.word(dependency.src_stage_mask.as_raw());
-            hasher.word(dependency.dst_stage_mask.as_raw());
-            hasher.word(dependency.src_access_mask.as_raw());
-            hasher.word(dependency.dst_access_mask.as_raw());
-            hasher.word(dependency.dependency_flags.as_raw());
+            dependency!(hasher, dependency);
             hasher.signed(dependency.view_offset);
         }
         words(&mut hasher, slice(info.p_correlated_view_masks, info.correlated_view_mask_count));

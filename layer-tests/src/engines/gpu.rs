@@ -1,4 +1,4 @@
-//! What all engines need of Vulkan.
+//! Device, objects and calls of Vulkan for all engines.
 
 use std::ffi::{CStr, c_void};
 use std::ptr;
@@ -10,7 +10,7 @@ use ash::vk;
 use super::{Call, Kind, Program};
 use crate::bench::report;
 use crate::vulkan::executables::{self, Statistic};
-use crate::vulkan::{Device, DeviceOptions, Instance, InstanceOptions, spirv};
+use crate::vulkan::{Device, DeviceOptions, Instance, InstanceOptions, graphics, spirv};
 
 /// A device, and the calls that created pipelines on it.
 pub struct Gpu {
@@ -134,34 +134,12 @@ impl Gpu {
         stages: &[vk::PipelineShaderStageCreateInfo<'_>],
         next: *const c_void,
     ) -> (vk::Result, vk::Pipeline, Duration) {
-        let vertices = vk::PipelineVertexInputStateCreateInfo::default();
-        let assembly = vk::PipelineInputAssemblyStateCreateInfo::default()
-            .topology(vk::PrimitiveTopology::TRIANGLE_LIST);
-        let viewport = vk::PipelineViewportStateCreateInfo::default().viewport_count(1).scissor_count(1);
-        let raster = vk::PipelineRasterizationStateCreateInfo::default().line_width(1.0);
-        let samples = vk::PipelineMultisampleStateCreateInfo::default()
-            .rasterization_samples(vk::SampleCountFlags::TYPE_1);
-        let attachment =
-            [vk::PipelineColorBlendAttachmentState::default()
-                .color_write_mask(vk::ColorComponentFlags::RGBA)];
-        let blend = vk::PipelineColorBlendStateCreateInfo::default().attachments(&attachment);
-        let dynamic = vk::PipelineDynamicStateCreateInfo::default()
-            .dynamic_states(&[vk::DynamicState::VIEWPORT, vk::DynamicState::SCISSOR]);
-        let mut info = vk::GraphicsPipelineCreateInfo::default()
-            .flags(flags)
-            .stages(stages)
-            .vertex_input_state(&vertices)
-            .input_assembly_state(&assembly)
-            .viewport_state(&viewport)
-            .rasterization_state(&raster)
-            .multisample_state(&samples)
-            .color_blend_state(&blend)
-            .dynamic_state(&dynamic)
-            .layout(self.layout)
-            .render_pass(self.pass);
-        info.p_next = next;
-        // SAFETY: a valid create info, and a cache of this device or none.
-        self.timed(|| unsafe { self.device.create_graphics(cache, &[info]) })
+        graphics::plain(stages, |info| {
+            let mut info = info.flags(flags).layout(self.layout).render_pass(self.pass);
+            info.p_next = next;
+            // SAFETY: a valid create info, and a cache of this device or none.
+            self.timed(|| unsafe { self.device.create_graphics(cache, &[info]) })
+        })
     }
 
     /// The answer to a call for one pipeline, and the time in it.

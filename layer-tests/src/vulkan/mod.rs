@@ -1,6 +1,7 @@
 //! A small Vulkan client that keeps every result.
 //!
 //! - [`spirv`] modules, [`shaders`] those of the rarer stages
+//! - [`graphics`] a plain graphics pipeline, [`rays`] stages and groups for ray tracing
 //! - [`binaries`] VK_KHR_pipeline_binary
 //! - [`shader_objects`] VK_EXT_shader_object
 //! - [`allocator`] allocation callbacks
@@ -18,6 +19,8 @@ pub mod core_features;
 pub mod device;
 pub mod executables;
 pub mod features;
+pub mod graphics;
+pub mod rays;
 pub mod shader_objects;
 pub mod shaders;
 pub mod spirv;

@@ -3,7 +3,7 @@
 use std::ptr;
 
 use ash::{khr, vk};
-use vkstash_layer_tests::vulkan::shaders;
+use vkstash_layer_tests::vulkan::{rays, shaders};
 
 use super::rig::{Rig, keep, keep_all};
 
@@ -16,8 +16,6 @@ pub struct Rays {
     pub deferring: khr::deferred_host_operations::Device,
     pub layout: vk::PipelineLayout,
 }
-
-const UNUSED: u32 = vk::SHADER_UNUSED_KHR;
 
 impl Rays {
     /// None if the device lacks ray tracing.
@@ -37,46 +35,22 @@ impl Rays {
 
     /// A ray generation shader alone.
     pub fn plain(&self, value: u32) -> Info {
-        self.describe(value, &[(vk::RayTracingShaderGroupTypeKHR::GENERAL, [0, UNUSED, UNUSED, UNUSED])], 1)
+        self.describe(value, vec![rays::general(0)], 1)
     }
 
-    /// Groups of every kind: general, triangles with closest hit and any hit, procedural with intersection.
+    /// Groups of every kind.
     pub fn groups(&self, value: u32) -> Info {
-        use vk::RayTracingShaderGroupTypeKHR as G;
-        let groups = [
-            (G::GENERAL, [0, UNUSED, UNUSED, UNUSED]),
-            (G::GENERAL, [1, UNUSED, UNUSED, UNUSED]),
-            (G::TRIANGLES_HIT_GROUP, [UNUSED, 2, 3, UNUSED]),
-            (G::PROCEDURAL_HIT_GROUP, [UNUSED, 2, UNUSED, 4]),
-            (G::GENERAL, [5, UNUSED, UNUSED, UNUSED]),
-        ];
-        self.describe(value, &groups, 6)
+        self.describe(value, rays::groups().to_vec(), rays::STAGES.len())
     }
 
     fn describe(
         &self,
         value: u32,
-        groups: &[(vk::RayTracingShaderGroupTypeKHR, [u32; 4])],
+        groups: Vec<vk::RayTracingShaderGroupCreateInfoKHR<'static>>,
         stages: usize,
     ) -> Info {
-        use vk::ShaderStageFlags as S;
-        let all = [
-            S::RAYGEN_KHR,
-            S::MISS_KHR,
-            S::CLOSEST_HIT_KHR,
-            S::ANY_HIT_KHR,
-            S::INTERSECTION_KHR,
-            S::CALLABLE_KHR,
-        ];
-        let stages = all[..stages].iter().map(|&stage| self.rig.stage(stage, &shaders::empty(stage, value)));
-        let groups = groups.iter().map(|&(ty, [general, closest_hit, any_hit, intersection])| {
-            vk::RayTracingShaderGroupCreateInfoKHR::default()
-                .ty(ty)
-                .general_shader(general)
-                .closest_hit_shader(closest_hit)
-                .any_hit_shader(any_hit)
-                .intersection_shader(intersection)
-        });
+        let stages = rays::STAGES[..stages].iter();
+        let stages = stages.map(|&stage| self.rig.stage(stage, &shaders::empty(stage, value)));
         Info::default()
             .stages(keep_all(stages))
             .groups(keep_all(groups))

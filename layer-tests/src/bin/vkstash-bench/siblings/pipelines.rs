@@ -3,12 +3,11 @@
 use std::ptr;
 
 use ash::{khr, vk};
-use vkstash_layer_tests::vulkan::{Device, shaders, spirv};
+use vkstash_layer_tests::vulkan::{Device, graphics, rays, shaders, spirv};
 
 use super::model::Class;
 
 const FORMAT: vk::Format = vk::Format::R8G8B8A8_UNORM;
-const UNUSED: u32 = vk::SHADER_UNUSED_KHR;
 
 /// Creates pipelines of one class.
 pub(crate) struct Pipelines<'a> {
@@ -70,66 +69,20 @@ impl<'a> Pipelines<'a> {
             self.stage(vk::ShaderStageFlags::VERTEX, &spirv::vertex(value)),
             self.stage(vk::ShaderStageFlags::FRAGMENT, &spirv::fragment(value)),
         ];
-        let input = vk::PipelineVertexInputStateCreateInfo::default();
-        let assembly = vk::PipelineInputAssemblyStateCreateInfo::default()
-            .topology(vk::PrimitiveTopology::TRIANGLE_LIST);
-        let viewport = vk::PipelineViewportStateCreateInfo::default().viewport_count(1).scissor_count(1);
-        let raster = vk::PipelineRasterizationStateCreateInfo::default().line_width(1.0);
-        let samples = vk::PipelineMultisampleStateCreateInfo::default()
-            .rasterization_samples(vk::SampleCountFlags::TYPE_1);
-        let attachments =
-            [vk::PipelineColorBlendAttachmentState::default()
-                .color_write_mask(vk::ColorComponentFlags::RGBA)];
-        let blend = vk::PipelineColorBlendStateCreateInfo::default().attachments(&attachments);
-        let dynamic = vk::PipelineDynamicStateCreateInfo::default()
-            .dynamic_states(&[vk::DynamicState::VIEWPORT, vk::DynamicState::SCISSOR]);
         let mut rendering = vk::PipelineRenderingCreateInfo::default().color_attachment_formats(&[FORMAT]);
-        let mut info = vk::GraphicsPipelineCreateInfo::default()
-            .flags(flags)
-            .stages(&stages)
-            .vertex_input_state(&input)
-            .input_assembly_state(&assembly)
-            .viewport_state(&viewport)
-            .rasterization_state(&raster)
-            .multisample_state(&samples)
-            .color_blend_state(&blend)
-            .dynamic_state(&dynamic)
-            .layout(self.layout)
-            .render_pass(self.pass);
-        if self.class == Class::DynamicRendering {
-            info = info.push_next(&mut rendering);
-        }
-        // SAFETY: a valid create info, and a cache of this device.
-        unsafe { self.device.create_graphics(cache, &[info]) }.0
+        graphics::plain(&stages, |info| {
+            let mut info = info.flags(flags).layout(self.layout).render_pass(self.pass);
+            if self.class == Class::DynamicRendering {
+                info = info.push_next(&mut rendering);
+            }
+            // SAFETY: a valid create info, and a cache of this device.
+            unsafe { self.device.create_graphics(cache, &[info]) }.0
+        })
     }
 
     fn rays(&self, number: u32, cache: vk::PipelineCache, flags: vk::PipelineCreateFlags) -> vk::Result {
-        use vk::RayTracingShaderGroupTypeKHR as G;
-        use vk::ShaderStageFlags as S;
-        let all = [
-            S::RAYGEN_KHR,
-            S::MISS_KHR,
-            S::CLOSEST_HIT_KHR,
-            S::ANY_HIT_KHR,
-            S::INTERSECTION_KHR,
-            S::CALLABLE_KHR,
-        ];
-        let stages = all.map(|stage| self.stage(stage, &shaders::empty(stage, number)));
-        let groups = [
-            (G::GENERAL, [0, UNUSED, UNUSED, UNUSED]),
-            (G::GENERAL, [1, UNUSED, UNUSED, UNUSED]),
-            (G::TRIANGLES_HIT_GROUP, [UNUSED, 2, 3, UNUSED]),
-            (G::PROCEDURAL_HIT_GROUP, [UNUSED, 2, UNUSED, 4]),
-            (G::GENERAL, [5, UNUSED, UNUSED, UNUSED]),
-        ];
-        let groups = groups.map(|(ty, [general, closest_hit, any_hit, intersection])| {
-            vk::RayTracingShaderGroupCreateInfoKHR::default()
-                .ty(ty)
-                .general_shader(general)
-                .closest_hit_shader(closest_hit)
-                .any_hit_shader(any_hit)
-                .intersection_shader(intersection)
-        });
+        let stages = rays::STAGES.map(|stage| self.stage(stage, &shaders::empty(stage, number)));
+        let groups = rays::groups();
         let info = vk::RayTracingPipelineCreateInfoKHR::default()
             .flags(flags)
             .stages(&stages)
