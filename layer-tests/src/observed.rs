@@ -1,4 +1,5 @@
-//! What a program sees in each step of each test, kept so that two builds can be compared (scripts/observed.py).
+//! Record of what a program sees in each step of each test, so that two builds can be compared
+//! (scripts/observed.py).
 
 use std::fs::{OpenOptions, create_dir_all};
 use std::io::Write;

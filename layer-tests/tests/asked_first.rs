@@ -1,4 +1,4 @@
-//! Which source is asked first for a pipeline that is not parked, and questions to a driver that find nothing.
+//! Tests of the source that is asked first for a pipeline that is not parked, and of questions to a driver in vain.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Where the mode of background work comes from, and what a trace shows of the tasks.
+//! Tests of the sources of the mode of background work, and of the tasks in a trace.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

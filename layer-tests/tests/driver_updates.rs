@@ -1,4 +1,5 @@
-//! What is not ready after a driver update is said before programs run, and what was prepared afterwards.
+//! Tests of the words about an update of the driver: what is not ready is said before programs run, and what was
+//! prepared is said afterwards.
 
 use std::fs;
 use std::process::Output;

@@ -1,5 +1,5 @@
-//! What is served of seven engines' habits of caching pipelines (`src/engines/`): cold, warm, and after the loss of the
-//! engine's own files, on RADV's real compiler, beside the same program without the layer.
+//! Tests of what is served of seven engines' habits of caching pipelines (`src/engines/`): cold, warm, and after the
+//! loss of the engine's own files, on RADV's real compiler, beside the same program without the layer.
 //! `vkstash-bench engines` measures both.
 
 use std::collections::BTreeSet;

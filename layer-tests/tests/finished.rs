@@ -1,4 +1,4 @@
-//! What a program has left at its end is recorded after it, by a process that it does not see.
+//! Tests of the recording of what a program has left at its end, after it and by a process that it does not see.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;

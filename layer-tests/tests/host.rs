@@ -1,5 +1,5 @@
-//! What a program could suffer because threads of the layer exist, where it takes a program of its own kind to show it
-//! (src/bin/vkstash-host.rs).
+//! Tests of the harm that threads of the layer could do to a program, where it takes a program of its own kind to show
+//! it (src/bin/vkstash-host).
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;

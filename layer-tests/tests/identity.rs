@@ -1,4 +1,4 @@
-//! Which programs share a stash: the layer's name for the program of a process (docs/format.md).
+//! Tests of the sharing of stashes between programs: the layer's name for the program of a process (docs/format.md).
 
 use std::fs;
 use std::path::{Path, PathBuf};

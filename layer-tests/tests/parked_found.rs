@@ -1,4 +1,5 @@
-//! What only the driver's own caches have: workers ask it for that before the program does, without an artifact.
+//! Tests of pipelines that only the driver's own caches have: workers ask for them before the program does, without an
+//! artifact.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

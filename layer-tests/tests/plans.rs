@@ -1,4 +1,4 @@
-//! What background work makes ahead: the plan, where the stash is read later than the device is created, and how far
+//! Tests of the plan of background work, where the stash is read later than the device is created, and of how far
 //! workers go through it.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};

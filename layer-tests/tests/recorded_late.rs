@@ -1,4 +1,5 @@
-//! What the driver had on a slow disk when the program asked: workers record it later, and later runs are served.
+//! Tests of pipelines that the driver had on a slow disk when the program asked: workers record them later, and later
+//! runs are served.
 
 use std::path::Path;
 use std::time::{Duration, Instant};

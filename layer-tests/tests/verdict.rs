@@ -1,5 +1,5 @@
-//! What a player is told of a session: of the first one, of the next, before one that follows an update of the driver,
-//! and after it. The figures are those of `stats --json`; the words are the tool's.
+//! Tests of what a player is told of a session: of the first one, of the next, before one that follows an update of the
+//! driver, and after it. The figures are those of `stats --json`; the words are the tool's.
 
 use std::process::Output;
 

@@ -1,4 +1,4 @@
-//! How long a program's thread waits for the layer: while the stash is opened, and in vkDestroyDevice and
+//! Tests of the waits of a program's thread for the layer: while the stash is opened, and in vkDestroyDevice and
 //! vkDestroyInstance.
 //!
 //! The tests compare amounts of work, not times. To print times:

@@ -1,5 +1,5 @@
-//! What the layer holds while it is in the driver, and another thread waits for: nothing, because a driver may call the
-//! program. Builds of the layer with debug assertions know (crates/store/src/base/held.rs).
+//! Check that the layer, while it is in the driver, holds nothing that another thread waits for: a driver may call the
+//! program. Builds of the layer with debug assertions know what they hold (crates/store/src/base/held.rs).
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};

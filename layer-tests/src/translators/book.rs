@@ -1,5 +1,5 @@
-//! What the vkd3d-proton client keeps on disk: identifiers with the UUID of their algorithm, and the data of each
-//! pipeline's cache.
+//! Files of the vkd3d-proton client: identifiers with the UUID of their algorithm, and the data of each pipeline's
+//! cache.
 
 use std::collections::BTreeMap;
 use std::fs;

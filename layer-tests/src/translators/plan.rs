@@ -1,4 +1,4 @@
-//! What a client does.
+//! Plan of a client: its habit, its pipelines, and the options of both.
 
 use std::path::PathBuf;
 

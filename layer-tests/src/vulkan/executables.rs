@@ -1,4 +1,4 @@
-//! What a driver says about a pipeline's code (VK_KHR_pipeline_executable_properties).
+//! Statistics that a driver gives of a pipeline's code (VK_KHR_pipeline_executable_properties).
 
 use std::ptr;
 

@@ -1,4 +1,4 @@
-//! What programs are told of the size of their caches' data. Some ask after each pipeline (Godot 4), some on another
+//! Tests of the size of a cache's data that programs are told. Some ask after each pipeline (Godot 4), some on another
 //! thread than the one that creates pipelines. What a question costs is counted in the driver's calls.
 
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! What later calls see of a pipeline: links that use it, statistics, internal representations, group handles, and
+//! Tests of later calls with a pipeline: links that use it, statistics, internal representations, group handles, and
 //! binaries captured from it or its links. The answers are the same whether the driver or the stash made it.
 
 use std::collections::BTreeMap;

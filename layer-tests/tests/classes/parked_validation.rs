@@ -1,5 +1,4 @@
-//! What workers make ahead is as valid as what programs make: the Khronos validation layer below ours says nothing of
-//! it.
+//! Tests of the validity of what workers make ahead: the Khronos validation layer below ours says nothing of it.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,4 +1,4 @@
-//! What a program sees before it creates a device, and the commands that it gets afterwards.
+//! Tests of what a program sees before it creates a device, and of the commands that it gets afterwards.
 
 use std::ffi::{CStr, c_char};
 use std::mem::transmute;

@@ -1,4 +1,4 @@
-//! What comments and documents cite as "contract 5.5" is an entry of docs/contract.md.
+//! Tests that each "contract 5.5" that comments and documents cite is an entry of docs/contract.md.
 
 use std::collections::BTreeSet;
 use std::fs;

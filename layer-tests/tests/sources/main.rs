@@ -1,5 +1,5 @@
-//! What the sources themselves must be. A program of its own: it needs neither the layer nor the loader, so it is
-//! linked in a moment after any change.
+//! Tests of the sources themselves. A program of its own: it needs neither the layer nor the loader, so it is linked in
+//! a moment after any change.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends at the first surprise")]
 
 mod contract;

@@ -1,5 +1,5 @@
-//! Words that docs/terms.md excludes are in no name, no function is longer than a screen, something names each document
-//! and script, and documents name files that exist.
+//! Tests of words: those that docs/terms.md excludes are in no name, no function is longer than a screen, each file
+//! says first what it is, something names each document and script, and documents name files that exist.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -175,6 +175,38 @@ fn words_and_long_functions_are_found() {
         (names, long),
         (vec!["Met".to_owned(), "Again".to_owned()], vec!["long has 72 lines".to_owned()])
     );
+}
+
+/// Words that begin a question or a clause, where a file's documentation has to begin with what the file is.
+const NOT_FIRST: [&str; 6] = ["What", "Whether", "How", "Which", "Where", "Who"];
+
+/// The word that begins the documentation of a file, if it must not.
+fn wrong_first_word(text: &str) -> Option<&'static str> {
+    let line = text.lines().next()?.strip_prefix("//! ")?;
+    let word = line.split(|letter: char| !letter.is_alphanumeric()).next()?;
+    NOT_FIRST.into_iter().find(|wrong| *wrong == word)
+}
+
+#[test]
+fn files_say_first_what_they_are() {
+    let is_source = |file: &PathBuf| file.extension().is_some_and(|extension| extension == "rs");
+    let wrong: Vec<String> = files()
+        .into_iter()
+        .filter(is_source)
+        .filter_map(|file| {
+            let text = fs::read_to_string(repository().join(&file)).unwrap();
+            Some(format!("{}: {}", file.display(), wrong_first_word(&text)?))
+        })
+        .collect();
+    assert!(wrong.is_empty(), "begin with a noun, such as \"Tests of\":\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn only_whole_words_of_first_lines_are_wrong() {
+    let texts =
+        ["//! What a thing", "//! How: so", "//! Whatever", "//! Tests\n//! What", "// What", "//! Who"];
+    let wrong = texts.map(wrong_first_word);
+    assert_eq!(wrong, [Some("What"), Some("How"), None, None, None, Some("Who")]);
 }
 
 /// A document or a script that nothing names is found by nobody.

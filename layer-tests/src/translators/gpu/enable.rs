@@ -1,4 +1,4 @@
-//! What a translator enables on its device.
+//! Features and extensions of a translator's device.
 
 use std::ffi::CStr;
 

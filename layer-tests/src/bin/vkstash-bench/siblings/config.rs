@@ -1,4 +1,4 @@
-//! What a device enables, and the cases that differ from it in one thing.
+//! Features and extensions of a device, and the cases that differ from it in one thing.
 
 use std::collections::BTreeMap;
 use std::ffi::CStr;

@@ -1,4 +1,4 @@
-//! What is compared, and what came of it.
+//! Comparisons of two devices, and their results.
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
