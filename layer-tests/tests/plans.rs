@@ -238,6 +238,36 @@ fn each_device_of_a_process_has_made_what_the_one_of_its_number_asked_for_in_the
     }
 }
 
+/// A device that is only looked at, beside one that asks for these once workers have made them.
+fn looked_at_beside(work: &Value) -> Value {
+    let work: Work = serde_json::from_value(work.clone()).unwrap();
+    let instance = Instance::new(&InstanceOptions::default()).unwrap();
+    let driver = TestDriver::open();
+    let _looked_at = Device::new(&instance, &work.device_options()).unwrap();
+    let device = Device::new(&instance, &work.device_options()).unwrap();
+    if std::env::var("VKSTASH_BACKGROUND_WORKERS").is_ok_and(|workers| workers != "0") {
+        driver.wait_for_workers(work.count.into());
+    }
+    json!(work.run(&device).all_made())
+}
+
+#[test]
+fn a_device_has_its_number_whether_it_has_opened_the_stash_or_not() {
+    scenario(&[("work", looked_at_beside)], |scenario| {
+        let env = scenario.on(Driver::Test(json!({}))).unwrap();
+        let work = Work { count: 8, ..Work::default() };
+        // Without workers the first device does not open it.
+        for workers in ["0", "2", "2"] {
+            let env = env.clone().var("VKSTASH_BACKGROUND_WORKERS", workers);
+            let ended = scenario.run_ok::<bool>("work", &env, &work);
+            let made = ["parked", "parked_unasked"].map(|name| ended.reports.sum(name));
+            let expected = if workers == "0" { 0 } else { u64::from(work.count) };
+            assert!(ended.value);
+            assert_eq!(made[0] + made[1], expected, "{workers}: {:?}", ended.reports.counters());
+        }
+    });
+}
+
 /// Two of four are derivatives; workers are done with them once they have made the last one.
 fn derivatives(input: &Value) -> Value {
     let work: Work = serde_json::from_value(input.clone()).unwrap();

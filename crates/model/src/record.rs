@@ -134,7 +134,7 @@ pub struct UseRecord {
     pub run: u64,
 }
 
-/// Devices of one run, by the order in which they came to the stash: from 0 on. [`RunDevices::MOST`] are told apart.
+/// Devices of one run, by the order in which the program created them: from 0 on. [`RunDevices::MOST`] are told apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RunDevices(u32);
 
@@ -165,7 +165,7 @@ impl RunDevices {
         self.0.count_ones() > 1
     }
 
-    /// Whether one of them came to the stash as late as the first of those, or later.
+    /// Whether one of them was created as late as the first of those, or later.
     pub fn reach(self, others: RunDevices) -> bool {
         self.0 >> others.0.trailing_zeros().min(RunDevices::MOST - 1) != 0
     }

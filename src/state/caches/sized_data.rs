@@ -153,6 +153,7 @@ mod tests {
         assert_eq!(read::<u8>(&[], |_, _| vk::Result::ERROR_UNKNOWN), Err(NoData::Unreadable));
     }
 
+    #[cfg(debug_assertions)]
     #[test]
     fn a_write_beside_the_buffer_is_noticed() {
         for (at, expected) in [(GUARDS - 1, false), (GUARDS, true), (GUARDS + 4, true), (GUARDS + 5, false)] {

@@ -21,7 +21,7 @@ use crate::state::process::dispatch::DeviceTable;
 use crate::state::process::frames::Frames;
 use crate::state::process::instance::{Instance, PhysicalDevice};
 use crate::state::process::policy::{self, Policy};
-use crate::state::process::session::Session;
+use crate::state::process::session::{self, Session};
 use crate::state::process::stored::Stored;
 use crate::state::process::waits::Waits;
 use crate::stats::Counters;
@@ -106,7 +106,7 @@ impl Device {
         let stats = DeviceStats {
             identity,
             part: OnceLock::new(),
-            number: OnceLock::new(),
+            number: session::number_device(&instance.application.name),
             counters: Counters::default(),
             frames: Frames::default(),
             waits: Waits::default(),

@@ -41,7 +41,7 @@ impl Device {
         self.session.get_or_init(|| {
             let Instance { config, application, .. } = &*self.instance;
             let session = Session::open(config, &application.name, Some(self.instance.handle));
-            let _ = self.stats.number.set(session.add_device(&self.stats));
+            session.add_device(&self.stats);
             session
         })
     }
@@ -70,7 +70,7 @@ impl Device {
                 let siblings = takes_siblings.then(|| stash.siblings(&header, Kin::Features));
                 let takes_versions = self.decided.shader_binaries.is_some() && !is_worker;
                 let versions = takes_versions.then(|| stash.siblings(&header, Kin::Versions));
-                let uses = DeviceUses::of(self.stats.number.get().copied().unwrap_or_default());
+                let uses = DeviceUses::of(self.stats.number);
                 // The tool knows of what its workers die.
                 if !is_worker {
                     device.foresee_compiles();

@@ -15,8 +15,8 @@ pub struct DeviceStats {
     pub identity: DeviceReport,
     /// Name of its device part, once opened.
     pub part: OnceLock<String>,
-    /// Its number in this run, once it has come to the stash: from 0.
-    pub number: OnceLock<u32>,
+    /// Its number in this run, from 0.
+    pub number: u32,
     /// Its counters.
     pub counters: Counters,
     /// What the program presents.

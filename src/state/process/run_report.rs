@@ -32,8 +32,6 @@ pub struct ReportSource {
 
 #[derive(Default)]
 struct Seen {
-    /// How many devices there were.
-    added: u32,
     /// Counters of devices that may still change them.
     devices: Vec<Arc<DeviceStats>>,
     /// Reports of devices that were destroyed.
@@ -98,15 +96,12 @@ impl ReportSource {
         &self.run
     }
 
-    /// Adds a device. Returns how many there were before.
-    pub fn add_device(&self, device: &Arc<DeviceStats>) -> u32 {
+    /// Adds a device.
+    pub fn add_device(&self, device: &Arc<DeviceStats>) {
         let mut seen = self.seen.lock();
         // A program may make many of them before the next report.
         seen.fold();
         seen.devices.push(device.clone());
-        let number = seen.added;
-        seen.added = number.saturating_add(1);
-        number
     }
 
     /// The process is leaving in order: the next report is its last one.

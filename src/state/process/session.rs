@@ -1,5 +1,6 @@
 //! The sessions of this process: the stash that the devices of one application share.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak, mpsc};
 use std::time::Duration;
@@ -115,6 +116,22 @@ pub fn name_of(config: &Config, application: &[u8]) -> AppName {
         AppName::of(&Identity { application, program, steam })
     })
 }
+
+/// The number of a device that a program which calls itself so has just created: from 0, in the order in which it
+/// creates them. A worker may open the stash for the second device before the first one needs it, so that order says
+/// nothing.
+pub fn number_device(application: &[u8]) -> u32 {
+    static CREATED: PerProcess<Mutex<Created>> = PerProcess::empty();
+    let mut created = CREATED.get().lock();
+    let number = created.0.entry(application.to_owned()).or_default();
+    let this = *number;
+    *number = this.saturating_add(1);
+    this
+}
+
+/// How many devices each application of a process has created.
+#[derive(Default)]
+struct Created(BTreeMap<Vec<u8>, u32>);
 
 /// The session of the application in that folder, if this process has one open.
 pub fn open_session(root: &Path, application: &str) -> Option<Arc<Session>> {
@@ -286,9 +303,9 @@ impl Session {
         self.stash.as_ref().ok()
     }
 
-    /// Adds a device to the report. Returns its number in this run, from 0.
-    pub fn add_device(&self, device: &Arc<DeviceStats>) -> u32 {
-        self.source.add_device(device)
+    /// Adds a device to the report.
+    pub fn add_device(&self, device: &Arc<DeviceStats>) {
+        self.source.add_device(device);
     }
 
     /// From now on the report is brought up to date whenever the device has counted something: by the writer, which
