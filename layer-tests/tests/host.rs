@@ -1,5 +1,5 @@
 //! Tests of the harm that threads of the layer could do to a program, where it takes a program of its own kind to show
-//! it (src/bin/vkstash-host).
+//! it (src/bin/vkstash-process).
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ use vkstash_layer_tests::waiting::until;
 const COUNT: u64 = 40;
 
 fn host(env: &Env, how: &[&str]) -> Command {
-    let mut command = Command::new(profile_folder().join("vkstash-host"));
+    let mut command = Command::new(profile_folder().join("vkstash-process"));
     env.apply(&mut command);
     command.args(how).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
     command

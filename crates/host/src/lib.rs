@@ -1,7 +1,10 @@
 //! Ground floor of a library that lives inside a process of somebody else's, which may fork, send signals, close
 //! descriptors, end its threads, and hold locks of its own while it is called.
 //!
-//! None of it knows of Vulkan or of the stash. From the top down; no module imports a higher one:
+//! None of it knows of Vulkan or of the stash. What is exported to C runs behind [`guard::guard`], after
+//! [`guard::prepare`]; what belongs to a process is in a [`forks::PerProcess`]; locks, threads, descriptors, files and
+//! memory of a size that others decide are those of the modules below, which say what a host may do to them
+//! (`examples/guest.rs`). From the top down; no module imports a higher one:
 //!
 //! - [`disk`] file operations, and folders that no other user can write to
 //! - [`guard`] the one place where panics end

@@ -1,7 +1,7 @@
 //! A program as the tests of the layer's threads need it, which a test program of Rust's cannot be: its main thread may
 //! leave by pthread_exit, it has 4 MiB of thread-local storage, and it has no threads of its own.
 //!
-//! `vkstash-host HOW`, where HOW is one of the words that `run` compares.
+//! `vkstash-process HOW`, where HOW is one of the words that `run` compares.
 #![cfg_attr(not(test), no_main)]
 #![allow(clippy::expect_used, reason = "a program of tests reports with panics")]
 #![cfg_attr(test, allow(dead_code, reason = "the test harness is the program"))]
@@ -55,7 +55,7 @@ fn own_threads() -> Vec<(String, i32)> {
         let number = task.file_name().to_str()?.parse().ok()?;
         // SAFETY: it takes a number. A thread that has ended meanwhile is an error.
         let policy = unsafe { libc::sched_getscheduler(number) };
-        (name.starts_with("vkstash-") && name != "vkstash-host" && policy >= 0).then_some((name, policy))
+        (name.starts_with("vkstash-") && name != "vkstash-process" && policy >= 0).then_some((name, policy))
     });
     named.collect()
 }
@@ -91,7 +91,7 @@ pub unsafe extern "C" fn getenv(name: *const c_char) -> *mut c_char {
         let name = CStr::from_ptr(name).to_bytes();
         let mut thread = [0; 16];
         libc::prctl(libc::PR_GET_NAME, thread.as_mut_ptr());
-        if thread.starts_with(b"vkstash-") && !thread.starts_with(b"vkstash-host") {
+        if thread.starts_with(b"vkstash-") && !thread.starts_with(b"vkstash-process") {
             let name = String::from_utf8_lossy(name).into_owned();
             ASKED_FOR.lock().unwrap_or_else(PoisonError::into_inner).push(name);
         }
@@ -256,7 +256,7 @@ pub extern "C-unwind" fn run(_: c_int, _: *const *const c_char) -> c_int {
             // SAFETY: nothing of this frame has to be dropped, and the frames above are the C library's.
             unsafe { pthread_exit(std::ptr::null_mut()) };
         }
-        other => panic!("vkstash-host does not know {other:?}"),
+        other => panic!("vkstash-process does not know {other:?}"),
     }
     0
 }
