@@ -3,8 +3,7 @@
 use std::io;
 
 use rustix::io::Errno;
-use vkstash_host::disk::errors::OpenError;
-use vkstash_store::format::refusal::Refusal;
+use vkstash_host::disk::errors::{FileError, OpenError};
 
 /// What open sessions of the same identifier have differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,9 +77,9 @@ pub enum Error {
 /// Why a file is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Reason {
-    /// A reason for which any file of the stash is refused.
+    /// A reason for which any file is refused.
     #[error("{0}")]
-    Refusal(Refusal),
+    File(FileError),
     /// Other users may write to the file.
     #[error("can be written to by others (mode {0:03o}); run chmod go-w on it")]
     OthersMayWrite(u32),

@@ -6,7 +6,6 @@ use vkstash_host::descriptor::Descriptor;
 use vkstash_host::disk::errors::FileError;
 use vkstash_host::disk::folder::{FILE_MODE, Folder, TEMPORARY, read_at};
 use vkstash_host::disk::ops;
-use vkstash_store::format::refusal::Refusal;
 
 use crate::error::{Error, Reason};
 use crate::format;
@@ -46,14 +45,14 @@ fn checked(name: &str, file: &Descriptor) -> Result<u64, Error> {
     let stat = ops::fstat(file)?;
     let mode = stat.st_mode & 0o777;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-        return Err(refused(name, Reason::Refusal(Refusal::File(FileError::NotAFile))));
+        return Err(refused(name, Reason::File(FileError::NotAFile)));
     }
     // A file that has lost its name is that of a session which goes on.
     if stat.st_nlink > 1 {
         return Err(refused(name, Reason::HardLink));
     }
     if stat.st_uid != rustix::process::geteuid().as_raw() {
-        return Err(refused(name, Reason::Refusal(Refusal::File(FileError::NotOwned(stat.st_uid)))));
+        return Err(refused(name, Reason::File(FileError::NotOwned(stat.st_uid))));
     }
     if mode & 0o022 != 0 {
         return Err(refused(name, Reason::OthersMayWrite(mode)));
@@ -66,10 +65,8 @@ fn opened(name: &str, opened: Result<Descriptor, Errno>) -> Result<Option<Descri
     match opened {
         Ok(file) => Ok(Some(file)),
         Err(Errno::NOENT) => Ok(None),
-        Err(Errno::LOOP) => Err(refused(name, Reason::Refusal(Refusal::File(FileError::SymbolicLink)))),
-        Err(Errno::ISDIR | Errno::NXIO) => {
-            Err(refused(name, Reason::Refusal(Refusal::File(FileError::NotAFile))))
-        }
+        Err(Errno::LOOP) => Err(refused(name, Reason::File(FileError::SymbolicLink))),
+        Err(Errno::ISDIR | Errno::NXIO) => Err(refused(name, Reason::File(FileError::NotAFile))),
         Err(error) => Err(error.into()),
     }
 }

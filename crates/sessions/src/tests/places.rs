@@ -4,7 +4,6 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use vkstash_host::disk::errors::FileError;
-use vkstash_store::format::refusal::Refusal;
 
 use crate::error::Reason;
 use crate::tests::*;
@@ -79,16 +78,16 @@ fn what_cannot_be_trusted_is_refused_without_waiting() {
         let away = root.path().join("away");
         fs::rename(&path, &away).unwrap();
         symlink(&away, &path).unwrap();
-        is(error(), Reason::Refusal(Refusal::File(FileError::SymbolicLink)));
+        is(error(), Reason::File(FileError::SymbolicLink));
         fs::remove_file(&path).unwrap();
 
         fs::create_dir(&path).unwrap();
-        is(error(), Reason::Refusal(Refusal::File(FileError::NotAFile)));
+        is(error(), Reason::File(FileError::NotAFile));
         fs::remove_dir(&path).unwrap();
 
         assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
         fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
-        is(error(), Reason::Refusal(Refusal::File(FileError::NotAFile)));
+        is(error(), Reason::File(FileError::NotAFile));
         fs::remove_file(&path).unwrap();
 
         fs::rename(&away, &path).unwrap();
@@ -96,7 +95,7 @@ fn what_cannot_be_trusted_is_refused_without_waiting() {
 
         if rustix::process::geteuid().is_root() {
             std::os::unix::fs::chown(&path, Some(1234), None).unwrap();
-            is(error(), Reason::Refusal(Refusal::File(FileError::NotOwned(1234))));
+            is(error(), Reason::File(FileError::NotOwned(1234)));
         }
     }
 }
