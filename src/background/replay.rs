@@ -278,3 +278,20 @@ impl Objects for Known<'_> {
         self.device.looked_into()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_that_is_lost_or_has_no_memory_ends_the_work_wherever_the_driver_says_it() {
+        let answers = |result| {
+            [NotMade::Driver(result), NotRecorded::Driver(result).into()].map(|reason| reason.ends_it())
+        };
+        assert_eq!(answers(vk::Result::ERROR_DEVICE_LOST), [true; 2]);
+        assert_eq!(answers(vk::Result::ERROR_OUT_OF_HOST_MEMORY), [true; 2]);
+        assert_eq!(answers(vk::Result::ERROR_OUT_OF_DEVICE_MEMORY), [true; 2]);
+        assert_eq!(answers(vk::Result::ERROR_UNKNOWN), [false; 2]);
+        assert!(!NotMade::NotRecorded(NotRecorded::Refused).ends_it());
+    }
+}

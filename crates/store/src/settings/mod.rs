@@ -1,8 +1,8 @@
 //! The user's settings. docs/configuration.md says what may be set, and where; docs/bounds.md what limits mean.
 //!
 //! - [`excluded`] programs that the layer leaves alone
-//! - [`values`] the settings, their names and values
-//! - [`file`] a configuration file: from TOML to settings, and what is wrong with it
+//! - `values` the settings, their names and values
+//! - [`mod@file`] a configuration file: from TOML to settings, and what is wrong with it
 //! - [`places`] the files: where they are, and which one counts
 
 pub mod excluded;

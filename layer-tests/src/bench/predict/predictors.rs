@@ -18,7 +18,7 @@ const RECENT: usize = 4;
 /// A pipeline that a run or an order does not have.
 const NOWHERE: u32 = u32::MAX;
 
-/// The predictors, in the order of [`all`].
+/// The predictors, in the order of `all`.
 pub const NAMES: [&str; 6] = [
     "plan",
     "followers",

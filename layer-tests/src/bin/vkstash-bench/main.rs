@@ -25,6 +25,7 @@ mod predict;
 mod process;
 mod programs;
 mod progress;
+mod recipes;
 mod served;
 mod short_buffers;
 mod siblings;
@@ -69,6 +70,7 @@ fn run(options: &Options) -> Result<(), Failure> {
         Command::Lookups(lookups) => {
             print(common, &lookups::run(&lookups.segments, lookups.applications, rounds(25))?)
         }
+        Command::Recipes(recipes) => recipes::run(recipes, rounds(5)),
         Command::Siblings(siblings) => siblings::run(siblings),
         Command::ShortBuffers => short_buffers::run(),
         Command::Predict(predict) => {
@@ -131,6 +133,7 @@ fn run_children(options: &Options) -> Result<(), Failure> {
         | Command::Engines(_)
         | Command::Programs(_)
         | Command::Predict(_)
+        | Command::Recipes(_)
         | Command::ShortBuffers
         | Command::Siblings(_) => Vec::new(),
         Command::Demo(demo) => demo::run(&runner, demo, rounds(3))?,

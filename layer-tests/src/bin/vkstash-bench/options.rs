@@ -59,6 +59,9 @@ pub(crate) enum Command {
     Stress(Stress),
     /// Served calls of 16 threads, with fewer of them in the driver at a time.
     Widths(OnDriver),
+    /// Trains the dictionary of recipes (crates/store/src/codec/recipes.dict), and measures the size of stored recipes
+    /// and the speed of both directions. Needs stashes, but neither layer nor driver.
+    Recipes(Recipes),
     /// The work before every look-up (capture, encoding and SHA-256 of pipelines of every kind) and the look-up
     /// itself, each beside a fixed yardstick. Needs neither layer nor driver.
     Capture(Capture),
@@ -81,7 +84,10 @@ impl Command {
     pub(crate) fn prints_itself(&self) -> bool {
         matches!(
             self,
-            Command::Siblings(_) | Command::ShortBuffers | Command::Stress(Stress { step: true, .. })
+            Command::Recipes(_)
+                | Command::Siblings(_)
+                | Command::ShortBuffers
+                | Command::Stress(Stress { step: true, .. })
         )
     }
 }
@@ -237,6 +243,25 @@ pub(crate) struct Lookups {
     /// Applications in the base that is opened.
     #[arg(long, value_name = "N", default_value_t = 1000)]
     pub(crate) applications: u32,
+}
+
+#[derive(Args)]
+pub(crate) struct Recipes {
+    /// Folders of stashes: those that VKSTASH_DIR named, or folders above them.
+    #[arg(long, required = true, num_args = 1.., value_name = "DIR")]
+    pub(crate) stash: Vec<PathBuf>,
+    /// Stashes that are measured separately, and not used for training.
+    #[arg(long, num_args = 1.., value_name = "DIR")]
+    pub(crate) held_out: Vec<PathBuf>,
+    /// Train a dictionary, write it to this file, and measure it beside the one of the library.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) train: Option<PathBuf>,
+    /// The longest dictionary to train.
+    #[arg(long, value_name = "BYTES", default_value_t = 8 << 10)]
+    pub(crate) size: usize,
+    /// Measure this dictionary beside the one of the library.
+    #[arg(long, value_name = "FILE", conflicts_with = "train")]
+    pub(crate) dictionary: Option<PathBuf>,
 }
 
 #[derive(Args)]

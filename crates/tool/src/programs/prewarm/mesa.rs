@@ -3,7 +3,7 @@
 //!
 //! - [`devices`] what is left to make, and for which devices
 //! - `private` ([`Private`]) the stash and the cache of Mesa that workers fill
-//! - `database` ([`Database`]) the files that Mesa reads
+//! - `database` the files that Mesa reads
 //! - `target` ([`Target`]) the folder that gets them
 //! - `announced` ([`Announced`]) the databases that were made, and the variables by which Mesa finds them
 
