@@ -154,10 +154,10 @@ folds_code() {
     return "$status"
 }
 
-# build_packaged [PART]...: builds as packages ship them (docs/data/size.tsv says what each part is worth): library,
-# tool, remote (vkstash-remote), library32 (the library for 32-bit programs and the worker for them, on x86-64); without
-# arguments the library and the tool. What is built already is not built again. Cargo 1.95 passes strip=debuginfo
-# although the profile says symbols, so the compiler is told.
+# build_packaged [PART]...: builds as packages ship them (docs/evidence/data/size.tsv says what each part is worth):
+# library, tool, remote (vkstash-remote), library32 (the library for 32-bit programs and the worker for them, on
+# x86-64); without arguments the library and the tool. What is built already is not built again. Cargo 1.95 passes
+# strip=debuginfo although the profile says symbols, so the compiler is told.
 build_packaged() {
     local flags c_flags strategy part strip=(-C strip=symbols) fold=()
     [ $# != 0 ] || set -- library tool

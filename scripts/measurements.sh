@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The summary of all measurements, docs/measurements.md, from docs/data/head.md and docs/data/*.tsv:
+# The summary of all measurements, docs/evidence/measurements.md, from its head and its data, which lie beside it in
+# data/:
 #
 #   scripts/measurements.sh            writes it
 #   scripts/measurements.sh --check    fails if it differs from what would be written
@@ -11,7 +12,7 @@ set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 cd "$repository"
 
-summary=docs/measurements.md
+summary=docs/evidence/measurements.md
 
 # The sections, in this order.
 topics=(
@@ -59,8 +60,8 @@ section() {
 
 written() {
     local topic
-    cat docs/data/head.md
-    for topic in "${topics[@]}"; do section "$topic" docs/data/*.tsv; done
+    cat docs/evidence/data/head.md
+    for topic in "${topics[@]}"; do section "$topic" docs/evidence/data/*.tsv; done
 }
 
 scratch=$(mktemp)
@@ -68,7 +69,7 @@ trap 'rm -f "$scratch"' EXIT
 # The order of the file names is the same everywhere.
 LC_ALL=C
 written >"$scratch"
-files=(docs/data/*.tsv)
+files=(docs/evidence/data/*.tsv)
 rows=$(grep -c '](data/[^)]*\.tsv) |$' "$scratch" || true)
 [ "$rows" = "${#files[@]}" ] || fail "$rows of ${#files[@]} data files have a topic that this script lists"
 if [ "${1:-}" = --check ]; then

@@ -6,7 +6,7 @@
 # everything is there.
 #
 # With --fetched: neither what is compiled, nor the largest packages.
-# With --table: runs every program several times with and without the layer, and writes docs/programs.md.
+# With --table: runs every program several times with and without the layer, and writes docs/evidence/programs.md.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -248,6 +248,6 @@ say "available: $(paste -sd ',' "$folder/versions" | sed 's/,/, /g')"
 if [ "$table" = yes ]; then
     cd "$repository"
     cargo build --quiet -p vkstash -p vkstash-tool
-    VKSTASH_PROGRAMS_TABLE=$repository/docs/programs.md VKSTASH_PROGRAMS_DATE=$(date +%F) \
+    VKSTASH_PROGRAMS_TABLE=$repository/docs/evidence/programs.md VKSTASH_PROGRAMS_DATE=$(date +%F) \
         cargo test --quiet -p vkstash-layer-tests --test layer -- --ignored --exact --nocapture programs::table
 fi

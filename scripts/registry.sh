@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Writes the tables of structures of the newest registry of Vulkan that a package has (scripts/setup.sh says which):
-# crates/model/src/registry/structures.rs, and docs/structures.md.
+# crates/model/src/registry/structures.rs, and docs/evidence/structures.md.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"

@@ -10,8 +10,8 @@ set -euo pipefail
 cd "$repository"
 target=$(target_folder)
 
-# Largest sizes in bytes (docs/data/size.tsv): of the release build without its debug information, of the other one as
-# it is shipped.
+# Largest sizes in bytes (docs/evidence/data/size.tsv): of the release build without its debug information, of the
+# other one as it is shipped.
 declare -A most=([release]=3900000 [packaged]=2560000)
 
 if [ "${1:-}" = --build ]; then

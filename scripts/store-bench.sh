@@ -2,9 +2,9 @@
 # Compares the store with LMDB, redb, SQLite and one file for each entry: store-bench.sh [OPTIONS OF store-bench run].
 # The values go to store-bench/last.json in Cargo's target folder; the measured stores stand beside it and are removed.
 #
-# --plot as the first option also writes docs/store-bench.md and docs/store-bench.svg. --plot FILE only writes them,
-# from the JSON of an earlier run. --quick is a smoke test that takes seconds. For a million entries: --entries
-# 10000,100000,1000000.
+# --plot as the first option also writes docs/evidence/store-bench.md and store-bench.svg beside it. --plot FILE only
+# writes them, from the JSON of an earlier run. --quick is a smoke test that takes seconds. For a million entries:
+# --entries 10000,100000,1000000.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -29,8 +29,8 @@ cargo build --release --quiet --manifest-path "$repository/layer-tests/store-ben
 bench=$folder/build/release/vkstash-store-bench
 
 if [ "$plot" = yes ] && [ "$#" = 1 ] && [ -f "$1" ]; then
-    exec "$bench" plot "$1" --docs "$repository/docs"
+    exec "$bench" plot "$1" --docs "$repository/docs/evidence"
 fi
-[ "$plot" = no ] || set -- "$@" --docs "$repository/docs"
+[ "$plot" = no ] || set -- "$@" --docs "$repository/docs/evidence"
 # Stands before the other options, because these may name another file.
 exec "$bench" run --folder "$folder" --json "$folder/last.json" "$@"

@@ -206,7 +206,7 @@ fn on_radv(program: Program) {
     });
 }
 
-/// Writes docs/programs.md: `scripts/programs.sh --table`.
+/// Writes docs/evidence/programs.md: `scripts/programs.sh --table`.
 #[test]
 #[ignore = "measures, and takes minutes"]
 fn table() {

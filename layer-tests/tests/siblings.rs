@@ -239,7 +239,8 @@ fn what_the_driver_takes_is_measured_by_a_command() {
     });
 }
 
-/// Each feature of Vulkan 1.0 to 1.3 by itself, for docs/measurements.md: switched on, and switched off of all.
+/// Each feature of Vulkan 1.0 to 1.3 by itself, for docs/evidence/measurements.md: switched on, and switched off of
+/// all.
 #[test]
 #[ignore = "it measures"]
 fn all_features() {

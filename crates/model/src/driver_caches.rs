@@ -32,7 +32,7 @@ impl DriverCache {
                 says("MESA_SHADER_CACHE_DISABLE", &["1", "true", "yes", "y"])
                     || says("MESA_GLSL_CACHE_DISABLE", &["1", "true", "yes", "y"])
             }
-            // docs/measurements.md measures with it.
+            // docs/evidence/measurements.md measures with it.
             vk::DriverId::NVIDIA_PROPRIETARY => says("__GL_SHADER_DISK_CACHE", &["0"]),
             vk::DriverId::AMD_PROPRIETARY | vk::DriverId::AMD_OPEN_SOURCE => false,
             _ => return DriverCache::Unknown,

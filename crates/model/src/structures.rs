@@ -1,6 +1,6 @@
 //! The one table of pNext structures that may stand in a chain of a pipeline, a stage, a piece of state, a
 //! layout, a render pass, a module, a sampler or a colour conversion: what becomes of each, and why.
-//! docs/structures.md is written from it.
+//! docs/evidence/structures.md is written from it.
 //!
 //! A structure that has no row makes the pipeline go to the driver unchanged. It is never skipped: a key
 //! that leaves out something that matters is a wrong pipeline (contract 7.1).
@@ -209,7 +209,7 @@ mod tests {
         assert_eq!(name(vk::StructureType::SUBMIT_INFO), "sType 4");
     }
 
-    /// docs/structures.md says what the table says (VKSTASH_PUBLISH_GOLDEN=1 writes it).
+    /// docs/evidence/structures.md says what the table says (VKSTASH_PUBLISH_GOLDEN=1 writes it).
     #[test]
     fn the_documentation_lists_the_table() {
         let mut text = String::from(DOCUMENT_HEAD);
@@ -224,7 +224,7 @@ mod tests {
             };
             writeln!(text, "| Vk{} | {handling} | {} |", row.structure.name, row.reason).unwrap();
         }
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/structures.md");
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/evidence/structures.md");
         if std::env::var_os("VKSTASH_PUBLISH_GOLDEN").is_some() {
             std::fs::write(path, &text).unwrap();
         }

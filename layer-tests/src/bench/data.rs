@@ -1,4 +1,4 @@
-//! Data files of measurements (docs/data): header lines, then a table whose columns are divided by tabs.
+//! Data files of measurements (docs/evidence/data): header lines, then a table whose columns are divided by tabs.
 
 use std::fmt::Write as _;
 use std::time::SystemTime;

@@ -7,7 +7,7 @@ use std::process::Command;
 const MOST: usize = 120;
 
 /// Written by programs.
-const GENERATED: [&str; 2] = ["crates/model/src/registry/structures.rs", "docs/store-bench.md"];
+const GENERATED: [&str; 2] = ["crates/model/src/registry/structures.rs", "docs/evidence/store-bench.md"];
 
 /// The texts that the repository has, or is about to have.
 fn texts(repository: &Path) -> Vec<PathBuf> {

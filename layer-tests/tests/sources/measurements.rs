@@ -1,4 +1,5 @@
-//! Each data file of docs/data is complete, and docs/measurements.md is what scripts/measurements.sh writes from them.
+//! Each data file of docs/evidence/data is complete, and docs/evidence/measurements.md is what
+//! scripts/measurements.sh writes from them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ fn repository() -> &'static Path {
 }
 
 fn data_files() -> Vec<PathBuf> {
-    let entries = fs::read_dir(repository().join("docs/data")).unwrap();
+    let entries = fs::read_dir(repository().join("docs/evidence/data")).unwrap();
     let files = entries.map(|entry| entry.unwrap().path());
     files.filter(|file| file.extension().is_some_and(|extension| extension == "tsv")).collect()
 }
@@ -34,7 +35,7 @@ fn the_summary_is_that_of_the_data_files_and_short() {
     let script = repository().join("scripts/measurements.sh");
     let output = Command::new(script).arg("--check").output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let summary = fs::read_to_string(repository().join("docs/measurements.md")).unwrap();
+    let summary = fs::read_to_string(repository().join("docs/evidence/measurements.md")).unwrap();
     let lines = summary.lines().count();
     assert!(lines <= MOST, "{lines} lines");
 }

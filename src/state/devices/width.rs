@@ -1,7 +1,7 @@
 //! Width of a driver: how many threads at a time enter it with calls that are served from an artifact.
 //!
 //! A driver whose warm path holds one lock makes every thread that waits for the lock slower. If fewer threads are let
-//! in, all of them may be done sooner (docs/measurements.md). On other drivers nobody waits here.
+//! in, all of them may be done sooner (docs/evidence/measurements.md). On other drivers nobody waits here.
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
 use crate::state::process::held;

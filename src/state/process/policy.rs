@@ -1,4 +1,4 @@
-//! Table of drivers: what is known about each, with the measurement behind each row (docs/measurements.md).
+//! Table of drivers: what is known about each, with the measurement behind each row (docs/evidence/measurements.md).
 
 use std::time::Duration;
 

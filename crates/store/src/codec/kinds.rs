@@ -9,7 +9,7 @@ use vkstash_model::record::Kind;
 /// the content of `out` is not specified.
 ///
 /// Artifacts are read while the program waits. Decompressing one takes three to four times as long as reading it
-/// (docs/measurements.md), so they are not compressed.
+/// (docs/evidence/measurements.md), so they are not compressed.
 pub fn encode(kind: Kind, payload: &[u8], out: &mut Vec<u8>) -> Codec {
     match kind {
         Kind::Module => encode_module(payload, out),

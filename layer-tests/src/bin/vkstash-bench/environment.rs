@@ -111,7 +111,7 @@ impl<'a> Environment<'a> {
     }
 
     /// The test driver's script. With a disk cache it takes the times of NVIDIA's, whose disk is slow beside a cache
-    /// (docs/measurements.md).
+    /// (docs/evidence/measurements.md).
     fn script(&self) -> serde_json::Value {
         // Both sides should use the same extension, which the layer would otherwise offer alone.
         let mut script = json!({ "identifiers": true });

@@ -304,7 +304,7 @@ pub(crate) struct Common {
     /// Print JSON instead of tables.
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// Also write the tables to this file, as one for docs/data. Its figure is left to a person.
+    /// Also write the tables to this file, as one for docs/evidence/data. Its figure is left to a person.
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) data: Option<PathBuf>,
 }

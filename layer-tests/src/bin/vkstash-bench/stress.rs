@@ -26,7 +26,7 @@ const DEVICES: usize = 4;
 /// Pipelines of each class on each device.
 const PIPELINES: u32 = 8;
 /// Devices of a process. NVIDIA's driver 580.159.04 alone, without any layer, spins for ever in a process that goes on
-/// making and destroying devices with ray tracing pipelines (docs/measurements.md).
+/// making and destroying devices with ray tracing pipelines (docs/evidence/measurements.md).
 const IN_TURN: usize = 8;
 /// Processes at a time.
 const AT_ONCE: usize = 16;
