@@ -60,7 +60,7 @@ section() {
 
 written() {
     local topic
-    cat docs/evidence/data/head.md
+    cat docs/evidence/head.md
     for topic in "${topics[@]}"; do section "$topic" docs/evidence/data/*.tsv; done
 }
 

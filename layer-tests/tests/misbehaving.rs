@@ -229,7 +229,7 @@ fn saver(input: &Value) -> Value {
     };
     let overrun = std::thread::scope(|scope| {
         let creation = scope.spawn(create);
-        // A call that begins between the layer's questions would not be noticed (docs/answers.md).
+        // A call that begins between the layer's questions would not be noticed (docs/process.md).
         until("the creation is under way", begun);
         let (mut overrun, mut last, mut grown) = (false, 0, 0);
         while grown < 5 {

@@ -1,7 +1,7 @@
 //! Recorder of driver hits: it records artifacts of pipelines that the driver had in its own caches
 //! (state/ahead/driver_hits.rs).
 //!
-//! A worker does so, one after the other, while the program creates no pipelines. docs/background.md says when.
+//! A worker does so, one after the other, while the program creates no pipelines. docs/process.md says when.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Weak};

@@ -3,7 +3,7 @@
 //! A worker must not be inside a driver when the process forks, because the child would inherit locks that nobody
 //! releases, nor when the process ends, because the driver's exit handlers destroy what the call uses, nor while the
 //! program creates or destroys an instance or a device: drivers have locks of the whole process, and take them in
-//! another order there than in a call that creates pipelines (docs/background.md). For these the gate is closed. And a
+//! another order there than in a call that creates pipelines (docs/process.md). For these the gate is closed. And a
 //! worker should not begin a call while the program waits for one, because drivers serialise them.
 
 use std::cell::{Cell, OnceCell, RefCell};

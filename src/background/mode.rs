@@ -1,4 +1,4 @@
-//! The modes of background work, and what becomes of measurements. docs/background.md describes both.
+//! The modes of background work, and what becomes of measurements. docs/process.md describes both.
 
 use std::io;
 use std::os::fd::BorrowedFd;

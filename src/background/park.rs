@@ -414,7 +414,7 @@ fn destroy_unasked(device: &Device, unasked: &[Finished]) {
     device.counters().add(Count::ParkedUnasked, unasked.len() as u64);
 }
 
-/// Whether such pipelines are never made ahead (docs/parking.md).
+/// Whether such pipelines are never made ahead (docs/process.md).
 fn is_never_made(reason: NotMade) -> bool {
     let never = [
         NotMade::NothingToCompile,

@@ -1,5 +1,5 @@
 //! A worker gives back what it takes: it pauses for as long as it had to wait for a processor itself. Workers have the
-//! priority of the program (docs/background.md), so where processors are scarce they would take those of others.
+//! priority of the program (docs/process.md), so where processors are scarce they would take those of others.
 //!
 //! What other programs do is not looked at: on a machine that always computes something workers would do nothing.
 

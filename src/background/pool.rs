@@ -1,6 +1,6 @@
 //! The worker pool: few threads, which exist while there is work.
 //!
-//! Each queued task ends in exactly one of `run` and `cancel`. docs/background.md describes when workers start and end,
+//! Each queued task ends in exactly one of `run` and `cancel`. docs/process.md describes when workers start and end,
 //! and what happens in vkDestroyDevice, in forked children and at the end of the process.
 
 use std::cell::Cell;

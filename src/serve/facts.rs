@@ -1,5 +1,5 @@
 //! Facts about one request that decide about the order of the sources: every rule that takes a source out
-//! (docs/filters.md) is here.
+//! (docs/architecture.md) is here.
 
 use std::cell::Cell;
 

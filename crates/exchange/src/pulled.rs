@@ -1,5 +1,5 @@
 //! Bases that `vkstash-remote` has fetched into the user's data folder. They count towards the limit of the user's
-//! stash (docs/bounds.md); docs/remote.md has what lies in the folder of a store.
+//! stash (docs/process.md); docs/remote.md has what lies in the folder of a store.
 
 use std::collections::HashSet;
 use std::fs;

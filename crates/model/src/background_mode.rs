@@ -1,6 +1,6 @@
 //! Mode of background work, which settings, the environment and the C API choose.
 
-/// What the layer's background work may do. docs/background.md describes the modes.
+/// What the layer's background work may do. docs/process.md describes the modes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BackgroundMode {
     /// Background work that does not slow the program down.

@@ -1,5 +1,5 @@
 //! State of a key with which something has failed: the record *failed* of a device part, and the refusals that an
-//! artifact counts itself. docs/answers.md has the picture, docs/format.md the bytes.
+//! artifact counts itself. docs/process.md has the picture, docs/format.md the bytes.
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
 /// How often in a row the driver has refused what was recorded under a key (a byte of the artifact's payload). Drivers

@@ -85,7 +85,7 @@ pub async fn settle(
     progress: &dyn Progress,
 ) -> io::Result<Option<Settled>> {
     let Some(locked) = home.lock(patience).await? else { return Ok(None) };
-    // A clock that jumped years ahead must not make everything expire: docs/bounds.md, "Clocks".
+    // A clock that jumped years ahead must not make everything expire: docs/process.md, "Clocks".
     let noted = locked.last_pull().map(|seconds| seconds.saturating_mul(1000));
     let believed = reference_of(noted.into_iter(), now.saturating_mul(1000)) / 1000;
     for application in home.applications() {

@@ -1,4 +1,4 @@
-//! Room for bases: the bytes that the limit of the user's stash leaves for them (docs/bounds.md).
+//! Room for bases: the bytes that the limit of the user's stash leaves for them (docs/process.md).
 
 use std::path::{Path, PathBuf};
 

@@ -9,6 +9,9 @@ pub const HEADERS: [&str; 6] = ["topic", "what", "figure", "command", "machine",
 /// The figure of a file that a program has written: a person chooses it.
 pub const UNWRITTEN: &str = "to be written";
 
+/// A measurement that cannot be made again is none.
+const UNRECORDED: &str = "not recorded";
+
 /// What a data file says, but for its figure and its date.
 pub struct Data {
     /// A section of the summary.
@@ -72,6 +75,7 @@ pub fn faults(text: &str) -> Vec<String> {
             [value] if value.trim().is_empty() || value == UNWRITTEN => {
                 faults.push(format!("{key} is not written"))
             }
+            [value] if value.contains(UNRECORDED) => faults.push(format!("{key} is {UNRECORDED}")),
             [_] => {}
             _ => faults.push(format!("{key} is there {} times", values.len())),
         }
@@ -137,6 +141,7 @@ mod tests {
         let noted = good.replace("figure\t", "# note: one\n# note: two\nfigure\t");
         assert!(faults(&noted).is_empty());
         assert_eq!(faults(&good.replace("# topic", "# title")).len(), 2);
+        assert_eq!(faults(&good.replace("2000-02-29", "not recorded (a build)")), ["date is not recorded"]);
         assert_eq!(faults(&good.replace("# date", "# what: again\n# date")), ["what is there 2 times"]);
         assert_eq!(faults(&format!("{good}c\n")), ["not 2 columns, or an empty one: c"]);
         assert_eq!(faults(&good.replace("a b\t-\n", "")), ["no rows, or a column without a head"]);

@@ -1,4 +1,4 @@
-//! The tests that docs/filters.md and docs/COMPAT.md name exist.
+//! Check that the tests that docs/architecture.md and docs/COMPAT.md name exist.
 
 use std::fs;
 use std::path::Path;
@@ -11,11 +11,19 @@ fn named(document: &str) -> Vec<(&str, &str)> {
         .collect()
 }
 
+/// The rows of the table whose head begins with this cell.
+fn table<'a>(document: &'a str, head: &str) -> Vec<&'a str> {
+    let head = format!("| {head} |");
+    let lines = document.lines().skip_while(|line| !line.starts_with(&head)).skip(2);
+    lines.take_while(|line| line.starts_with("| ")).collect()
+}
+
 #[test]
 fn each_filter_names_tests_that_exist() {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
-    let document = fs::read_to_string(tests.join("../../docs/filters.md")).unwrap();
-    let rows = document.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| rule "));
+    let document = fs::read_to_string(tests.join("../../docs/architecture.md")).unwrap();
+    let rows = table(&document, "rule");
+    assert!(rows.len() > 20, "{}", rows.len());
     for row in rows {
         let named = named(row);
         assert!(!named.is_empty(), "no test: {row}");
@@ -41,6 +49,14 @@ fn the_tests_that_show_a_difference_exist() {
         let text = text.unwrap_or_else(|| panic!("there is no {}", file.display()));
         assert!(text.contains(&format!("fn {function}(")), "{} has no {function}", file.display());
     }
+}
+
+#[test]
+fn a_table_ends_with_its_rows() {
+    assert_eq!(
+        table("| x |\n\n| rule | a |\n|---|---|\n| b |\n| c |\n\n| d |\n", "rule"),
+        ["| b |", "| c |"]
+    );
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod imports;
 mod line_lengths;
 mod locks;
 mod measurements;
+mod pages;
 mod registry;
 mod sized_data;
 mod words;

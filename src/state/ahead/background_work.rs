@@ -12,7 +12,7 @@ use vkstash_host::sync::Mutex;
 /// program's calls, and returns at once.
 pub trait BackgroundWork: Send + Sync {
     /// The program uses the device for the first time, vkCreateDevice not counted. From now on the layer may have
-    /// threads (docs/background.md).
+    /// threads (docs/process.md).
     fn first_command(&self) {}
 
     /// The program creates its first shader module or pipeline on the device.

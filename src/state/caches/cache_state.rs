@@ -2,7 +2,7 @@
 //!
 //! What the stash serves or compiles through a private cache never reaches the program's cache. So each cache
 //! remembers the keys that it was passed for, and when the program asks for the data, or merges, those
-//! artifacts are put in (docs/answers.md).
+//! artifacts are put in (docs/process.md).
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]
 
 use std::ops::Deref;

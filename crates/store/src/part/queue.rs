@@ -52,15 +52,19 @@ pub(crate) struct WaitLimits {
     pub(crate) helper: Duration,
 }
 
+/// How long a program waits in all until its stash is open, if the environment does not say.
+pub const OPENING: Duration = Duration::from_millis(15);
+/// How long a program waits for the guard file of a part.
+const GUARD: Duration = Duration::from_millis(15);
 /// How long a program waits at its end if the environment does not say.
 pub const END: Duration = Duration::from_millis(50);
 
 impl WaitLimits {
     /// For a program.
     pub(crate) const PROGRAM: WaitLimits = WaitLimits {
-        opening: Duration::from_millis(15),
+        opening: OPENING,
         refresh: Duration::from_millis(5),
-        guard: Duration::from_millis(15),
+        guard: GUARD,
         end: END,
         helper: Duration::ZERO,
     };

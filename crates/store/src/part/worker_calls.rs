@@ -5,7 +5,7 @@
 //! workers that are in the driver nearly all the time are also there when a user kills the program. So after a counted
 //! death workers are in the driver for one part in [`SHARE`] of the time only ([`Part::worker_pause`]), until the death
 //! is taken back. A driver that crashes in their calls still crashes, and a signal from outside seldom comes during
-//! such a call. docs/background.md states the rule.
+//! such a call. docs/process.md states the rule.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The user's settings. docs/configuration.md says what may be set, and where; docs/bounds.md what limits mean.
+//! The user's settings. docs/configuration.md says what may be set, and where; docs/process.md what limits mean.
 //!
 //! - [`excluded`] programs that the layer leaves alone
 //! - `values` the settings, their names and values

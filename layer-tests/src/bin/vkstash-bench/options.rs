@@ -458,3 +458,50 @@ pub(crate) enum Driver {
     /// The test driver of this repository, which compiles nothing.
     Test,
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+
+    /// The arguments of each call of this program in the command of a data file.
+    fn calls(command: &str) -> Vec<Vec<&str>> {
+        command
+            .split("vkstash-bench ")
+            .skip(1)
+            .map(|rest| {
+                let words = rest.split([';', ',', '(']).next().unwrap_or_default().split_whitespace();
+                words.take_while(|word| !["on", "with", "and", "in"].contains(word)).collect()
+            })
+            .collect()
+    }
+
+    #[test]
+    fn calls_end_where_words_begin() {
+        let command =
+            "chrt -f 10 vkstash-bench --rounds 2 usual --runs 6; --runs 7; vkstash-bench busy, twice";
+        assert_eq!(calls(command), [vec!["--rounds", "2", "usual", "--runs", "6"], vec!["busy"]]);
+    }
+
+    /// A figure whose command is gone cannot be measured again: it goes with the command.
+    #[test]
+    fn commands_of_data_files_are_taken() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/evidence/data");
+        let (mut count, mut wrong) = (0, Vec::new());
+        for entry in fs::read_dir(folder).expect("the folder is in the repository") {
+            let path = entry.expect("the folder can be read").path();
+            let text = fs::read_to_string(&path).expect("a file of text");
+            let command = text.lines().find_map(|line| line.strip_prefix("# command: "));
+            for call in calls(command.unwrap_or_default()) {
+                count += 1;
+                if let Err(error) = Options::try_parse_from(["vkstash-bench"].iter().chain(&call)) {
+                    wrong.push(format!("{}: {call:?}: {}", path.display(), error.kind()));
+                }
+            }
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+        assert!(count > 30, "only {count} commands");
+    }
+}
