@@ -48,16 +48,21 @@ fn texts() -> impl Iterator<Item = PathBuf> {
 fn every_cited_fact_is_in_the_document() {
     let document = fs::read_to_string(repository().join("docs/contract.md")).unwrap();
     let entries: BTreeSet<&str> = entries(&document).into_iter().collect();
-    let (mut count, mut missing) = (0, Vec::new());
+    let (mut used, mut missing) = (BTreeSet::new(), Vec::new());
     for file in texts() {
         let text = fs::read_to_string(repository().join(&file)).unwrap();
         let cited = cited(&text);
-        count += cited.len();
+        used.extend(cited.iter().map(|(_, number)| number.clone()));
         let unknown = cited.iter().filter(|(_, number)| !entries.contains(number.as_str()));
         missing.extend(unknown.map(|(line, number)| format!("{}:{line}: {number}", file.display())));
     }
     assert!(missing.is_empty(), "docs/contract.md has no such entry:\n{}", missing.join("\n"));
-    assert!(count > 150, "only {count} citations");
+    let is_cited = |entry: &&str| {
+        let section = entry.split('.').next().unwrap_or_default();
+        used.contains(*entry) || used.contains(section) || section == *entry
+    };
+    let uncited: Vec<&str> = entries.into_iter().filter(|entry| !is_cited(entry)).collect();
+    assert!(uncited.is_empty(), "nothing cites {uncited:?}");
 }
 
 #[test]
@@ -71,7 +76,7 @@ fn each_entry_has_a_number_of_its_own_in_its_section() {
         }
         assert!(seen.insert(number), "{number} is there twice");
     }
-    assert!(seen.len() > 60, "{seen:?}");
+    assert!(seen.len() > 40, "{seen:?}");
 }
 
 #[test]
