@@ -25,6 +25,10 @@ fn each_command_has_a_page_and_hidden_ones_have_none() {
         let page = fs::read_to_string(folder.join(format!("vkstash-{command}.1"))).unwrap();
         assert!(page.contains(".SH SYNOPSIS") && page.contains(".SH DESCRIPTION"), "{command}: {page}");
     }
+    let page = fs::read_to_string(folder.join("vkstash-prewarm.1")).unwrap();
+    let (options, details) = page.split_once("\n.SH DETAILS\n").unwrap();
+    assert!(options.contains(".SH OPTIONS") && !options.contains(".SH EXTRA"), "{page}");
+    assert!(details.contains("\n.SS \"The service\"\n") && !details.contains('`'), "{page}");
     let page = fs::read_to_string(folder.join("vkstash.1")).unwrap();
     assert!(page.contains(".TH vkstash 1"), "{page}");
     for hidden in ["prewarm-worker", "doctor-probe", "man"] {

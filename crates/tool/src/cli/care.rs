@@ -12,10 +12,10 @@ use crate::config::slips;
 pub(crate) struct ConfigArgs {
     #[command(subcommand)]
     pub(crate) action: Option<ConfigAction>,
-    /// Only this application: its name, or the name of its folder in the stash
+    /// Only this application: its name, or its folder in the stash
     #[arg(long, alias = "app", value_name = "NAME", global = true)]
     pub(crate) application: Option<String>,
-    /// Print JSON with stable names (docs/configuration.md)
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
     /// Look into this folder instead of the user's stash
@@ -47,20 +47,20 @@ pub(crate) enum ConfigAction {
 
 #[derive(Args)]
 pub(crate) struct BackgroundArgs {
-    /// The mode to store: allowed, intrusive, disabled or profiling
+    /// The mode to store
     #[arg(value_name = "MODE", value_parser = value_of(settings::BACKGROUND))]
     pub(crate) mode: Option<String>,
-    /// Show or change only this application: its name, or the name of its folder in the stash
+    /// Show or change only this application: its name, or its folder in the stash
     #[arg(long, alias = "app", value_name = "NAME")]
     pub(crate) application: Option<String>,
     /// Remove the stored mode
     #[arg(long, conflicts_with = "mode")]
     pub(crate) default: bool,
-    /// Whether programs may use the modes for developers: on or off
+    /// Whether programs may use the modes for developers
     #[arg(long, value_name = "on|off", value_parser = value_of(settings::DEVELOPER_MODE))]
     #[arg(conflicts_with = "application")]
     pub(crate) developer_mode: Option<String>,
-    /// Whether pipelines are compiled again by themselves after an update of a driver: on or off
+    /// Whether a service compiles pipelines again after an update of a driver
     #[arg(long, value_name = "on|off", value_parser = value_of(settings::UPDATES))]
     #[arg(conflicts_with = "application")]
     pub(crate) updates: Option<String>,
@@ -91,7 +91,7 @@ pub(crate) struct CacheArgs {
     #[arg(value_name = "KIND", value_parser = cache_kind)]
     #[arg(required_if_eq_any([("action", "disable"), ("action", "enable"), ("action", "clear")]))]
     pub(crate) kinds: Vec<CacheKinds>,
-    /// Only of this application: its name, or the name of its folder in the stash
+    /// Only of this application: its name, or its folder in the stash
     #[arg(long, alias = "app", value_name = "NAME")]
     pub(crate) application: Option<String>,
     /// Look into this folder instead of the user's stash
@@ -117,7 +117,7 @@ pub(crate) struct GcArgs {
 
 #[derive(Args)]
 pub(crate) struct PruneArgs {
-    /// Only these applications: their names, or the names of their folders in the stash
+    /// Only these applications: their names, or their folders in the stash
     #[arg(value_name = "NAME")]
     pub(crate) applications: Vec<String>,
     /// What counts as a while: 90d, 6months, 1y
@@ -129,7 +129,7 @@ pub(crate) struct PruneArgs {
 
 #[derive(Args)]
 pub(crate) struct ClearArgs {
-    /// These applications: their names, or the names of their folders in the stash
+    /// These applications: their names, or their folders in the stash
     #[arg(value_name = "NAME", required_unless_present = "all", conflicts_with = "all")]
     pub(crate) applications: Vec<String>,
     /// All applications
@@ -168,7 +168,7 @@ pub(crate) struct QuarantineArgs {
 
 #[derive(Args)]
 pub(crate) struct VerifyArgs {
-    /// Only this application: its name, or the name of its folder in the stash
+    /// Only this application: its name, or its folder in the stash
     #[arg(value_name = "NAME")]
     pub(crate) application: Option<String>,
     /// Decompress everything, too, and compare shaders and recipes with their keys
@@ -187,7 +187,7 @@ pub(crate) struct VerifyArgs {
 
 #[derive(Args)]
 pub(crate) struct KeepArgs {
-    /// Show or change only this application: its name, or the name of its folder in the stash
+    /// Show or change only this application: its name, or its folder in the stash
     #[arg(long, value_name = "NAME")]
     pub(crate) application: Option<String>,
     /// Limit for all applications together; with --application, for that one. Or `none`
@@ -208,8 +208,8 @@ pub(crate) struct KeepArgs {
     #[arg(long, value_name = "DAYS", value_parser = value_of(settings::DEVICE_AGE))]
     #[arg(conflicts_with = "application")]
     device_age: Option<String>,
-    /// Put these back to their defaults
-    #[arg(long, value_name = "SETTING", num_args = 1.., value_parser = settings::NAMES)]
+    /// Put these settings back to their defaults, by the names that `vkstash config` shows
+    #[arg(long, value_name = "SETTING", num_args = 1.., value_parser = settings::NAMES, hide_possible_values = true)]
     pub(crate) default: Vec<String>,
     /// Set also what makes the next maintenance remove something, without asking
     #[arg(long, alias = "yes")]

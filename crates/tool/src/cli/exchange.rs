@@ -9,12 +9,11 @@ pub(crate) struct ExportArgs {
     /// The file to create, which must not exist yet; `-` for standard output
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
-    /// Export only these applications: their names, or the names of their folders in the stash. Into an archive of
-    /// Fossilize, one name and the first digits of a key, as `vkstash show` lists them: only that pipeline, with all
-    /// that it needs
+    /// Only these applications: their names, or their folders in the stash. Into an archive of Fossilize, a name and
+    /// the first digits of a key: only that pipeline, with all that it needs
     #[arg(value_name = "APPLICATION")]
     pub(crate) applications: Vec<String>,
-    /// Export only what fits every driver: shaders and recipes, no artifacts
+    /// Only what fits every driver: shaders and recipes, no artifacts
     #[arg(long)]
     pub(crate) portable: bool,
     /// Look into this folder instead of the user's stash
@@ -67,10 +66,10 @@ pub(crate) struct BaseBuildArgs {
     /// The folder to create, which must not exist yet
     #[arg(value_name = "BASE")]
     pub(crate) base: PathBuf,
-    /// Copy only these applications: their names, or the names of their folders in the stash
+    /// Only these applications: their names, or their folders in the stash
     #[arg(value_name = "APPLICATION")]
     pub(crate) applications: Vec<String>,
-    /// Copy only what fits every driver: shaders and recipes, no artifacts
+    /// Only what fits every driver: shaders and recipes, no artifacts
     #[arg(long)]
     pub(crate) portable: bool,
     /// Look into this folder instead of the user's stash
@@ -86,18 +85,17 @@ pub(crate) struct BaseBuildArgs {
 
 #[derive(Args)]
 pub(crate) struct ImportArgs {
-    /// The file that `export` wrote, or an archive of Fossilize; `-` for standard input
+    /// The file; `-` for standard input
     #[arg(value_name = "FILE", required_unless_present = "steam")]
     pub(crate) file: Option<PathBuf>,
-    /// Also take artifacts, which are what drivers made. Your driver cannot check them: take them only from somebody
-    /// whose programs you would run
+    /// Also take artifacts. Your driver cannot check them: take them only from somebody whose programs you would run
     #[arg(long, conflicts_with = "steam")]
     pub(crate) artifacts: bool,
-    /// Of an archive of Fossilize: the application that it belongs to, by its name, or the name of its folder in the
-    /// stash. Without it that of the archive's name, where the stash has one such
+    /// Of an archive of Fossilize: the application that it belongs to, by its name, or its folder in the stash; without
+    /// it the one of the archive's name
     #[arg(long, alias = "app", value_name = "NAME")]
     pub(crate) application: Option<String>,
-    /// Of an archive of Fossilize: the file of a program that has not run with the stash yet; under Wine its .exe
+    /// The same by the file of a program that has not run with the stash yet; under Wine its .exe
     #[arg(long, value_name = "FILE", conflicts_with = "application")]
     pub(crate) program: Option<PathBuf>,
     /// The archives that Steam keeps of a game, by its number; without one the games are listed that have some. With

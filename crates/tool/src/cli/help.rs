@@ -5,7 +5,7 @@ use clap::{Command, CommandFactory as _};
 use crate::cli::Cli;
 
 /// Each command is in one of these groups.
-const GROUPS: [(&str, &[&str]); 4] = [
+pub(super) const GROUPS: [(&str, &[&str]); 4] = [
     (
         "Everyday",
         &["run", "install", "uninstall", "stats", "list", "show", "watch", "report", "doctor", "config"],
@@ -19,14 +19,24 @@ const GROUPS: [(&str, &[&str]); 4] = [
 const HEADING: &str = "\x1b[1m\x1b[4m";
 const RESET: &str = "\x1b[0m";
 
-/// The command line, with its commands in groups.
+/// The command line, with its commands in groups, and their texts (`pages`) as terminals show them.
 pub(crate) fn command() -> Command {
-    let command = Cli::command();
+    let command = Cli::command().mut_subcommands(with_headings);
     let template = format!(
         "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{}{HEADING}Options:{RESET}\n{{options}}{{after-help}}",
         groups(&command)
     );
     command.help_template(template)
+}
+
+/// The headings in the text of a command become those of a help.
+fn with_headings(command: Command) -> Command {
+    let Some(text) = command.get_after_long_help().map(ToString::to_string) else { return command };
+    let line = |line: &str| match line.strip_prefix("### ") {
+        Some(heading) => format!("{HEADING}{heading}:{RESET}\n"),
+        None => format!("{line}\n"),
+    };
+    command.after_long_help(text.lines().map(line).collect::<String>())
 }
 
 /// The groups: a heading, and a line for each command.
@@ -68,5 +78,14 @@ mod tests {
         assert!(help.contains("Everyday:\n  run ") && help.contains("\nCare:\n  keep "), "{help}");
         assert!(help.contains("Options:\n  -h, --help") && help.contains("Exit status: "), "{help}");
         assert!(!help.contains('\x1b'), "{help:?}");
+    }
+
+    #[test]
+    fn the_long_help_of_a_command_has_its_text_and_the_short_one_has_not() {
+        let mut command = command();
+        let stats = command.find_subcommand_mut("stats").unwrap();
+        let (long, short) = (stats.render_long_help().to_string(), stats.render_help().to_string());
+        assert!(long.contains("\nCounters that matter:\n") && !long.contains("###"), "{long}");
+        assert!(!short.contains("Counters") && short.contains("--last-run"), "{short}");
     }
 }

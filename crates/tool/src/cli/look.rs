@@ -16,7 +16,7 @@ pub(crate) struct ListArgs {
 
 #[derive(Args)]
 pub(crate) struct ShowArgs {
-    /// The application's name, or the name of its folder in the stash
+    /// The application's name, or its folder in the stash
     #[arg(value_name = "NAME")]
     pub(crate) application: String,
     /// The first digits of a pipeline's key, or `latest`; all pipelines are listed without it
@@ -38,17 +38,16 @@ pub(crate) struct ShowArgs {
 
 #[derive(Args)]
 pub(crate) struct ReportArgs {
-    /// The application's name, or the name of its folder in the stash; the one that was used last without it
+    /// The application's name, or its folder in the stash; the one that was used last without it
     #[arg(value_name = "NAME")]
     pub(crate) application: Option<String>,
     /// The file to create, which must not exist yet; `-` for standard output
     #[arg(long, short, value_name = "FILE", required_unless_present_any = ["json", "open"])]
     pub(crate) output: Option<PathBuf>,
-    /// Open the page with the program that shows such files (xdg-open); without --output a file of this user's is made
-    /// for it, in place of the last one
+    /// Open the page with xdg-open; without --output, a temporary file that replaces the last one
     #[arg(long, conflicts_with = "json")]
     pub(crate) open: bool,
-    /// Print what is on the page as JSON with stable names (docs/report.md)
+    /// Print what is on the page as JSON
     #[arg(long, conflicts_with = "output")]
     pub(crate) json: bool,
     /// Look into this folder instead of the user's stash
@@ -74,14 +73,14 @@ pub(crate) struct WatchArgs {
     /// Print what there is now, and end
     #[arg(long)]
     pub(crate) once: bool,
-    /// Print JSON with stable names (docs/watch.md)
+    /// Print JSON
     #[arg(long, requires = "once")]
     pub(crate) json: bool,
 }
 
 #[derive(Args)]
 pub(crate) struct StatsArgs {
-    /// Only this application: its name, or the name of its folder in the stash
+    /// Only this application: its name, or its folder in the stash
     #[arg(value_name = "NAME")]
     pub(crate) application: Option<String>,
     /// List all applications, and not only the ten that were used last
@@ -99,7 +98,7 @@ pub(crate) struct StatsArgs {
     /// With -vv, also show counters that are 0
     #[arg(long)]
     pub(crate) zero: bool,
-    /// Print JSON with stable names (docs/stats.md)
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
     /// Look into this folder instead of the user's stash

@@ -3,6 +3,8 @@
 //! - [`completion`] words that shells complete
 //! - [`help`] the help of the tool itself
 //! - [`manual`] man pages
+//! - `page` docs/commands.md
+//! - `pages/` what `--help`, the man pages and docs/commands.md say after the options of a command
 //! - `programs`, `look`, `care`, `setup`, `exchange` the arguments of the commands in the room of that name
 
 mod care;
@@ -11,6 +13,8 @@ mod exchange;
 pub(crate) mod help;
 mod look;
 pub(crate) mod manual;
+#[cfg(test)]
+mod page;
 mod programs;
 mod setup;
 
@@ -44,13 +48,13 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Measure a program with and without the stash
     ///
-    /// Runs the command without the layer, with a new stash, and with one that earlier runs have filled, in turns. The
-    /// user's stash is not touched. The drivers' own caches are those that the user has; the table says what was in
-    /// them. The command's output is not shown; one that needs no user is measured best.
+    /// Runs the command without the layer, with a new stash, and with a filled one, in turns. The user's stash is not
+    /// touched; the drivers' own caches are the user's, and the table says what was in them. The command's output is
+    /// not shown; one that needs no user is measured best.
     Bench(BenchArgs),
     /// Make the layer known to the Vulkan loader, so that VKSTASH=1 is all a program needs
     ///
-    /// Also installs the service that compiles pipelines again after an update of a driver (docs/prewarm.md).
+    /// Also installs the service that compiles pipelines again after an update of a driver (`vkstash prewarm --help`).
     Install(InstallArgs),
     /// Remove what `install` wrote
     Uninstall(UninstallArgs),
@@ -58,25 +62,26 @@ pub(crate) enum Command {
     ///
     /// One line for each of the applications that were used last: how often its last session stuttered because of
     /// compiling, and how many of its pipelines were ready. With a NAME, a row for each session.
+    #[command(after_long_help = include_str!("pages/stats.md"))]
     Stats(StatsArgs),
     /// List the applications in the stash, the one that was used last first
     List(ListArgs),
     /// Show the pipelines of an application, or what one of them is made of
     ///
     /// A pipeline is named by digits that only its key begins with, or by `latest`.
+    #[command(after_long_help = include_str!("pages/show.md"))]
     Show(ShowArgs),
     /// Write an HTML page about an application: its last runs, its slowest pipelines, and its stash over time
-    ///
-    /// The page is one file that needs no network. docs/report.md says what is on it.
+    #[command(after_long_help = include_str!("pages/report.md"))]
     Report(ReportArgs),
     /// Watch what running programs do: which pipeline is compiling now, and for how long
     ///
-    /// Arrow keys choose a program, q ends it.
+    /// Nothing is asked of the programs.
+    #[command(after_long_help = include_str!("pages/watch.md"))]
     Watch(WatchArgs),
     /// Show what a segment file of a stash holds
     ///
-    /// The file may be anywhere: a copy, one of a base, one that an archive held. Every record is read. It ends with 1
-    /// if anything is damaged.
+    /// Every record is read. It ends with 1 if anything is damaged.
     Inspect(InspectArgs),
     /// Show how much is kept and why, or change it
     ///
@@ -86,13 +91,12 @@ pub(crate) enum Command {
     /// Show each setting and where it comes from, or change the configuration file
     ///
     /// The file is ~/.config/vkstash/config.toml; with --dir, config.toml in that stash. docs/configuration.md says
-    /// what may stand in it. An unknown name is an error: the line and what was meant are printed.
+    /// what may stand in it.
     Config(ConfigArgs),
     /// Show or store what background work may do: what is made before programs ask for it
     ///
     /// `allowed` is the default. `intrusive` measures more, `disabled` does no background work, and `profiling` also
-    /// adapts nothing, so that two runs can be compared. VKSTASH_BACKGROUND sets the mode for one process. After an
-    /// update of a driver pipelines are compiled again before programs run, unless `--updates off` was said.
+    /// adapts nothing, so that two runs can be compared. VKSTASH_BACKGROUND sets the mode for one process.
     Background(BackgroundArgs),
     /// Show, disable, enable or clear kinds of caches
     ///
@@ -102,15 +106,15 @@ pub(crate) enum Command {
     Cache(CacheArgs),
     /// Find out why programs run without the stash, or with little use of it
     ///
-    /// Looks at the environment, the installed manifests, the Vulkan loader, the drivers and the folder of the stash.
     /// It ends with 1 if anything is wrong.
+    #[command(after_long_help = include_str!("pages/doctor.md"))]
     Doctor(DoctorArgs),
     /// What `doctor` asks the loader and the drivers with
     #[command(hide = true, name = "doctor-probe")]
     DoctorProbe(DoctorProbeArgs),
     /// Bring the stash within its limits now, and merge its files
     ///
-    /// Programs do that by themselves after a few quiet seconds. Programs may run while this command works.
+    /// Programs do that by themselves after a few quiet seconds, and may run meanwhile.
     Gc(GcArgs),
     /// Remove applications that were not used for a while
     ///
@@ -124,8 +128,8 @@ pub(crate) enum Command {
     Clear(ClearArgs),
     /// Write what was recorded to a file, for another machine or as a backup
     ///
-    /// The file is a tar archive, mostly compressed already. It holds shaders and the names of the programs. A file
-    /// whose name ends in .foz becomes an archive of Fossilize, which has shaders and recipes, and no artifacts.
+    /// The file is a tar archive, mostly compressed already, or, if its name ends in .foz, an archive of Fossilize
+    /// without artifacts. It holds shaders and the names of the programs.
     Export(ExportArgs),
     /// Make stashes that programs only read, for images and machines that many share, and say which are used
     ///
@@ -140,8 +144,8 @@ pub(crate) enum Command {
     /// Compile what programs will ask for before they do, for instance after a driver update or an import
     ///
     /// Recipes that programs used on a device are compiled for its present driver, the most recently used first, in
-    /// processes that may crash or hang without harm. What is interrupted goes on where it was. docs/prewarm.md says
-    /// more.
+    /// processes that may crash or hang without harm. What is interrupted goes on where it was.
+    #[command(after_long_help = include_str!("pages/prewarm.md"))]
     Prewarm(PrewarmArgs),
     /// A worker of `prewarm`
     #[command(hide = true, name = "prewarm-worker")]
@@ -150,8 +154,9 @@ pub(crate) enum Command {
     Quarantine(QuarantineArgs),
     /// Read everything that is stored, and say what is damaged
     ///
-    /// Programs check each record when they read it, so damage only costs what it hit. Programs may run while this
-    /// command works. It ends with 1 if anything is not whole.
+    /// Programs check each record when they read it, so damage costs only what it hit. They may run meanwhile. It ends
+    /// with 1 if anything is left that is not whole.
+    #[command(after_long_help = include_str!("pages/verify.md"))]
     Verify(VerifyArgs),
     /// Print what a shell needs to complete commands and options
     ///

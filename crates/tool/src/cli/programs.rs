@@ -28,12 +28,11 @@ pub(crate) struct RunArgs {
     /// Keep the stash in this folder instead of the user's cache folder
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
-    /// Look into this stash after the user's own, and write nothing to it; may be given several times, and comes before
-    /// those in VKSTASH_BASE
+    /// Only read this stash, after the user's own and before those in VKSTASH_BASE; may be given several times
     #[arg(long, value_name = "BASE")]
     pub(crate) base: Vec<PathBuf>,
-    /// Before the command, fetch what this store has (s3://, gs://, az://, https://, file://) with `vkstash-remote`,
-    /// and look into it after the bases above. Whatever goes wrong, the command runs
+    /// First fetch what this store has (s3://, gs://, az://, https://, file://) with `vkstash-remote`, to read it after
+    /// the bases above. Whatever goes wrong, the command runs
     #[arg(long, value_name = "URL")]
     pub(crate) remote: Option<String>,
     /// After the command, publish there what it has recorded; nothing of other applications
@@ -42,24 +41,22 @@ pub(crate) struct RunArgs {
     /// Sign what is published with the key in this file; without it, it goes into the store's inbox
     #[arg(long, value_name = "FILE", requires = "push")]
     pub(crate) remote_key: Option<PathBuf>,
-    /// Wait so long at most before the command, and so long after it
+    /// The longest wait before the command, and after it
     #[arg(long, value_name = "SECONDS", default_value_t = 20, requires = "remote")]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=86400))]
     pub(crate) remote_seconds: u64,
     /// Print no summary at the end
     #[arg(long, short)]
     pub(crate) quiet: bool,
-    /// `raise` lets Mesa's and NVIDIA's own disk caches grow to 10 GiB, at most to a quarter of the free space, unless
-    /// a variable of the driver sets a size; `keep` leaves them alone. Default: VKSTASH_DRIVER_LIMITS, or `raise`
+    /// Whether Mesa's and NVIDIA's own disk caches may grow to 10 GiB, at most to a quarter of the free space, where no
+    /// variable of the driver sets a size; default: VKSTASH_DRIVER_LIMITS, or `raise`
     #[arg(long, value_name = "raise|keep", value_enum, hide_possible_values = true)]
     pub(crate) driver_limits: Option<DriverLimits>,
-    /// `stash` lets DXVK and vkd3d-proton keep their translated shaders in a folder of this command in the stash,
-    /// unless DXVK_SHADER_CACHE_PATH or VKD3D_SHADER_CACHE_PATH is set; `keep` leaves them where they are. Default:
-    /// VKSTASH_TRANSLATOR_CACHES, or `stash`
+    /// Whether DXVK and vkd3d-proton keep translated shaders in the stash, where DXVK_SHADER_CACHE_PATH or
+    /// VKD3D_SHADER_CACHE_PATH is not set; default: VKSTASH_TRANSLATOR_CACHES, or `stash`
     #[arg(long, value_name = "stash|keep", value_enum, hide_possible_values = true)]
     pub(crate) translator_caches: Option<TranslatorCaches>,
-    /// Use this layer library instead of the one that came with this tool
-    /// (VKSTASH_LIBRARY in the environment does the same)
+    /// Use this layer library instead of the tool's own, as VKSTASH_LIBRARY does
     #[arg(long, value_name = "FILE")]
     pub(crate) library: Option<PathBuf>,
     /// The program and its arguments
@@ -73,7 +70,7 @@ pub(crate) struct BenchArgs {
     #[arg(long, short = 'r', value_name = "N", default_value = "5")]
     #[arg(value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) runs: u16,
-    /// Give each run an empty cache of the driver, as after a driver update (Mesa's and NVIDIA's drivers)
+    /// Give each run an empty cache of the driver (Mesa's and NVIDIA's)
     #[arg(long)]
     pub(crate) empty_driver_cache: bool,
     /// Print a table in Markdown
@@ -82,8 +79,7 @@ pub(crate) struct BenchArgs {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Use this layer library instead of the one that came with this tool
-    /// (VKSTASH_LIBRARY in the environment does the same)
+    /// Use this layer library instead of the tool's own, as VKSTASH_LIBRARY does
     #[arg(long, value_name = "FILE")]
     pub(crate) library: Option<PathBuf>,
     /// The program and its arguments
@@ -93,7 +89,7 @@ pub(crate) struct BenchArgs {
 
 #[derive(Args)]
 pub(crate) struct PrewarmArgs {
-    /// These applications: their names, or the names of their folders in the stash
+    /// These applications: their names, or their folders in the stash
     #[arg(value_name = "APPLICATION", required_unless_present_any = ["all", "after_update"])]
     #[arg(conflicts_with_all = ["all", "after_update"])]
     pub(crate) applications: Vec<String>,
@@ -103,8 +99,7 @@ pub(crate) struct PrewarmArgs {
     /// Only where another version of the driver has compiled what the present one has not
     #[arg(long)]
     pub(crate) if_driver_changed: bool,
-    /// What the service does after an update of a driver: compiles what programs lack, those that were played most
-    /// first, at the lowest priority, while no program with the layer runs, and within the `update` settings
+    /// What the service does after an update of a driver (below)
     #[arg(long, conflicts_with_all = ["all", "finish", "mesa_foz", "driver", "dry_run", "every_device", "json"])]
     pub(crate) after_update: bool,
     /// Do not wait until a driver was unchanged for some seconds
@@ -117,28 +112,27 @@ pub(crate) struct PrewarmArgs {
     /// End when standard input ends
     #[arg(long, requires = "after_update", hide = true)]
     pub(crate) until_input_ends: bool,
-    /// On every device of this machine, and not only on those that programs used; for an import on a new machine with
-    /// several GPUs
+    /// On every device of this machine, and not only on those that programs used
     #[arg(long)]
     pub(crate) every_device: bool,
-    /// Make it for the driver of this ICD manifest, which is on the disk and need not be the active one (a staged
-    /// package, another Mesa, an image being built); workers load that driver alone (docs/prewarm.md)
+    /// For the driver of this ICD manifest alone, which need not be the active one
     #[arg(long, value_name = "MANIFEST", conflicts_with = "finish")]
     pub(crate) driver: Option<PathBuf>,
     /// Say what would be made, and make nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Compile everything into a read-only database of Mesa's disk cache in this new or empty folder, for programs
-    /// without the layer (docs/prewarm.md); the stash stays as it is
+    /// Compile everything into a database of Mesa's disk cache in this new or empty folder, for programs without the
+    /// layer; the stash stays as it is
     #[arg(long, value_name = "DIR", conflicts_with_all = ["dry_run", "if_driver_changed", "finish"])]
     pub(crate) mesa_foz: Option<PathBuf>,
     /// Worker processes at a time; default: half the cores
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) jobs: Option<u16>,
-    /// The longest time for one pipeline; a worker that takes longer is killed, and the pipeline quarantined
+    /// The longest time for one pipeline
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) timeout: u64,
-    /// The most resident memory of one worker; default: its share of half the memory of this machine, at most 4 GiB
+    /// The most resident memory of one worker; default: half the machine's divided by the workers, between 512 MiB and
+    /// 4 GiB
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<bytesize::ByteSize>,
     /// Work at the lowest priority, for processors and disks
@@ -159,7 +153,7 @@ pub(crate) struct PrewarmArgs {
     /// Do nothing while the machine runs on battery
     #[arg(long)]
     pub(crate) unless_on_battery: bool,
-    /// Print JSON with stable names (docs/prewarm.md)
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
     /// Show what drivers and the layer print in the workers
@@ -168,8 +162,7 @@ pub(crate) struct PrewarmArgs {
     /// Look into this folder instead of the user's stash
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
-    /// Use this layer library instead of the one that came with this tool
-    /// (VKSTASH_LIBRARY in the environment does the same)
+    /// Use this layer library instead of the tool's own, as VKSTASH_LIBRARY does
     #[arg(long, value_name = "FILE")]
     pub(crate) library: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! One program as it is shown. Its fields are the names in JSON (docs/watch.md).
+//! One program as it is shown. Its fields are the names in JSON (docs/schema/watch.json).
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
