@@ -48,7 +48,7 @@ RENDERERS = {"direct3d9": "direct3d"}
 WGPU_PIPELINES = 48 + 8
 # The codes of ends.h; msvcrt's abort ends with 3, and of the number of an access violation Unix keeps 5.
 CODES = {"return": 3, "quit": 3, "exit": 4, "terminate": 5, "abort": 3, "crash": 5, "killed": -signal.SIGKILL}
-# Why a pipeline was not ready, in docs/stats.md.
+# Why a pipeline was not ready, in docs/schema/stats.json.
 UNREADY = ("not_planned", "asked_first", "no_processor_free", "not_kept", "never_ahead", "other_samplers",
            "released_before", "asked_again", "own_allocator")
 

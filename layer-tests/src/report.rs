@@ -6,7 +6,7 @@ use std::path::Path;
 use vkstash_store::reports::model::{BypassReport, RunReport, StoreReport};
 use vkstash_store::reports::runs;
 
-/// Counters of the reasons why a pipeline was not ready before the program asked for it (docs/stats.md).
+/// Counters of the reasons why a pipeline was not ready before the program asked for it (docs/schema/stats.json).
 pub const UNREADY: [&str; 9] = [
     "not_planned",
     "asked_first",
