@@ -95,7 +95,7 @@ pub(crate) struct ImportArgs {
     /// it the one of the archive's name
     #[arg(long, alias = "app", value_name = "NAME")]
     pub(crate) application: Option<String>,
-    /// The same by the file of a program that has not run with the stash yet; under Wine its .exe
+    /// The application by the file of its program, which has not run with the stash yet; under Wine its .exe
     #[arg(long, value_name = "FILE", conflicts_with = "application")]
     pub(crate) program: Option<PathBuf>,
     /// The archives that Steam keeps of a game, by its number; without one the games are listed that have some. With

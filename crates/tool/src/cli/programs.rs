@@ -28,7 +28,8 @@ pub(crate) struct RunArgs {
     /// Keep the stash in this folder instead of the user's cache folder
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
-    /// Only read this stash, after the user's own and before those in VKSTASH_BASE; may be given several times
+    /// Read this stash, too, after the user's own and before those in VKSTASH_BASE; nothing is written to it; may be
+    /// given several times
     #[arg(long, value_name = "BASE")]
     pub(crate) base: Vec<PathBuf>,
     /// First fetch what this store has (s3://, gs://, az://, https://, file://) with `vkstash-remote`, to read it after

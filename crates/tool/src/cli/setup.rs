@@ -11,7 +11,7 @@ pub(crate) struct InstallArgs {
     /// The layer library to refer to; may be given once for each architecture
     #[arg(long, value_name = "FILE")]
     pub(crate) library: Vec<PathBuf>,
-    /// Without that service
+    /// Without the service for updates of drivers
     #[arg(long)]
     pub(crate) no_service: bool,
 }
@@ -36,7 +36,7 @@ pub(crate) struct PlaceArgs {
     /// For all users, below this folder instead of /usr/local
     #[arg(long, value_name = "DIR")]
     pub(crate) prefix: Option<PathBuf>,
-    /// Write below this folder as if it were the root (for packagers)
+    /// Write below this folder as if it were the root
     #[arg(long, value_name = "DIR")]
     pub(crate) destdir: Option<PathBuf>,
 }
