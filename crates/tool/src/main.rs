@@ -19,6 +19,8 @@
 //! - [`reports`] what programs tell of themselves
 //! - [`term`] printing, asking, and numbers and tables for people
 //! - [`system`] this process, its machine, and files
+//!
+//! The tests have `schemas`, too: the JSON Schemas of what commands print.
 
 mod care;
 mod cli;
@@ -29,6 +31,8 @@ mod layer;
 mod look;
 mod programs;
 mod reports;
+#[cfg(test)]
+mod schemas;
 mod setup;
 mod stash;
 mod system;

@@ -10,7 +10,7 @@ fn bench(sandbox: &Sandbox, words: &[&str]) -> Output {
 
 fn json(output: &Output) -> Value {
     assert!(output.status.success(), "{output:?}");
-    serde_json::from_slice(&output.stdout).unwrap()
+    schemas::described("bench", &output.stdout)
 }
 
 fn has_remark(json: &Value, what: &str) -> bool {

@@ -46,7 +46,7 @@ fn a_copy_anywhere_is_described() {
         assert!(told.contains(&format!("plain  {}\n", hex::encode([key; 32]))), "{told}");
     }
     let json = inspect(&sandbox, &["--json"], &file);
-    let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    let json = schemas::described("inspect", &json.stdout);
     assert_eq!(json["state"], "sealed");
     assert_eq!(json["bytes"], fs::metadata(&file).unwrap().len());
     assert_eq!(json["device"]["vendor_id"], header().vendor_id);

@@ -27,12 +27,13 @@ mod prune;
 mod quarantine;
 mod report;
 mod run;
+mod schemas;
 mod show;
 #[path = "../../../layer-tests/src/skip.rs"]
 mod skip;
 mod stats;
 mod stats_lines;
-mod stats_schema;
+
 mod units;
 mod update_service;
 mod verify;

@@ -3,10 +3,10 @@
 use super::doctor::{Machine, machine};
 use super::*;
 
-const NAME: &str = "vkstash-states";
+pub(super) const NAME: &str = "vkstash-states";
 
 /// A stash with some pipelines of one program.
-fn filled() -> Option<Machine> {
+pub(super) fn filled() -> Option<Machine> {
     let machine = machine()?;
     let program = Path::new(env!("CARGO_BIN_EXE_vkstash")).parent().unwrap().join(NAME);
     if !program.exists() {

@@ -74,7 +74,7 @@ fn damage_is_named_and_repaired() {
     assert!(complaint.contains("2 files are not whole") && complaint.contains("--repair"), "{complaint}");
 
     let (status, json, _) = verify(&sandbox, &dir, &["--json"]);
-    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let json = schemas::described("verify", json.as_bytes());
     assert_eq!(
         (status, json["records"].as_u64(), json["bad"].as_array().map(Vec::len)),
         (1, Some(80), Some(2))
@@ -115,7 +115,7 @@ fn a_folder_that_programs_do_not_use_is_named() {
     assert!(status == 1 && said.contains(": not used: ") && said.contains("chmod go-w"), "{said}");
     assert!(!said.contains("whole") && complaint.contains(": 1 folder is not whole; "), "{complaint}");
     let (_, said, _) = verify(&sandbox, &dir, &["--json"]);
-    let json: serde_json::Value = serde_json::from_str(&said).unwrap();
+    let json = schemas::described("verify", said.as_bytes());
     assert!(json["bad_folders"][0]["reason"].as_str().unwrap().contains("777"), "{said}");
     let doctor = output(sandbox.tool().arg("doctor").arg("--dir").arg(&dir));
     let found = text(&doctor.stdout);

@@ -59,29 +59,40 @@ pub(crate) enum ConfigError {
 
 /// A setting with its value, for people and for programs.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Row {
+    /// The setting's name.
     name: &'static str,
+    /// The value in force, as on the command line.
     value: String,
-    /// `default`, a variable of the environment, or the path of a file.
+    /// Where it comes from: the path of a file (`~` is the home folder), the name of a variable of the environment, or
+    /// `default`. The setting `bases` may come from several files: their paths with commas between them.
     from: String,
 }
 
+/// The settings of one application.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct OfApplication {
-    /// As it stands in the file.
+    /// Its name as it stands in a file.
     name: String,
+    /// What files set for it. With `--application`: all of its settings in force.
     settings: Vec<Row>,
 }
 
+/// The settings in force.
 #[derive(Debug, Serialize)]
-struct Shown {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Shown {
     /// The folder of all stashes.
     root: String,
-    /// The files that count, what counts first in front; those that are missing included.
+    /// The files that count, what counts first in front, whether or not they exist.
     files: Vec<String>,
+    /// The settings for all applications. With `--application`: none.
     settings: Vec<Row>,
+    /// Applications for which a file has settings of their own. With `--application`: that one.
     applications: Vec<OfApplication>,
-    /// What is ignored, with file and line.
+    /// What is ignored, with file and line. The exit status is 1 if there is anything.
     problems: Vec<String>,
 }
 

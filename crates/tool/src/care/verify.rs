@@ -1,5 +1,7 @@
 //! `vkstash verify`: reads everything that is stored, and says what is damaged.
 
+mod model;
+
 use std::io;
 
 use vkstash_host::disk::errors::OpenError;
@@ -15,6 +17,8 @@ use crate::stash::root::{self, NoRoot};
 use crate::term::output::{self, Printer};
 use crate::term::progress::{Progress, Unit};
 use crate::term::units::{counted, plain, size};
+
+pub(crate) use model::Output;
 
 /// Why the command failed.
 #[derive(Debug, thiserror::Error)]
@@ -52,7 +56,10 @@ pub(crate) fn main(args: &VerifyArgs) -> Result<(), VerifyError> {
     let found = verify::verify(&root, &request, &mut |read, total| progress.set(read, total))?;
     drop(progress);
     if args.json {
-        output::print(&format!("{}\n", output::escaped(&serde_json::to_string_pretty(&found)?)))?;
+        output::print(&format!(
+            "{}\n",
+            output::escaped(&serde_json::to_string_pretty(&Output::of(&found))?)
+        ))?;
     } else {
         tell(&found, args.contents, &mut Printer::open()?)?;
     }

@@ -20,9 +20,11 @@ use crate::term::units::counted;
 pub(crate) struct NotReady {
     /// The drivers that have not, by their names and versions.
     pub(crate) drivers: Vec<String>,
+    /// Number of pipelines.
     pub(crate) pipelines: u64,
+    /// Number of programs that they are of.
     pub(crate) programs: u64,
-    /// What compiling them takes, as far as the programs' runs tell; null where they do not.
+    /// Seconds that compiling them takes, as far as the programs' runs tell; null where they do not.
     pub(crate) seconds: Option<f64>,
 }
 

@@ -13,6 +13,7 @@ use crate::term::units::{counted, plain};
 pub(crate) struct Prepared {
     /// The drivers, by their names and versions.
     pub(crate) drivers: BTreeSet<String>,
+    /// Number of pipelines.
     pub(crate) pipelines: u64,
     /// The folders of the programs.
     pub(crate) programs: BTreeSet<String>,

@@ -1,5 +1,7 @@
 //! `vkstash inspect`: what a segment file holds.
 
+mod model;
+
 use std::collections::BTreeMap;
 use std::io::{self, Write as _};
 
@@ -13,6 +15,8 @@ use crate::term::screen;
 use crate::term::table::{Column, Table};
 use crate::term::time::moment;
 use crate::term::units::{counted, plain, size};
+
+pub(crate) use model::Output;
 
 /// Columns of the table of kinds.
 const KINDS: [Column; 4] = [
@@ -49,7 +53,7 @@ pub(crate) fn main(args: &InspectArgs) -> Result<(), Error> {
     let in_file = |error| Error::File { path: plain(&args.file.to_string_lossy()), error };
     let info = one_file::segment(&args.file).map_err(in_file)?;
     if args.json {
-        output::print(&format!("{}\n", output::escaped(&serde_json::to_string_pretty(&info)?)))?;
+        output::print(&format!("{}\n", output::escaped(&serde_json::to_string_pretty(&Output::of(&info))?)))?;
     } else {
         let mut out = Printer::open()?;
         tell(&info, &mut out)?;

@@ -41,16 +41,21 @@ pub(crate) enum ListError {
 
 /// An application.
 #[derive(Debug, Serialize)]
-struct Row {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Row {
+    /// The program's file without its extension, or the name that the program tells.
     name: String,
+    /// Its folder below the folder of all stashes.
     folder: String,
     /// The path of its file in its last run. Empty: not known.
     program: String,
+    /// Size of its stash.
     bytes: u64,
-    /// Stored recipes, superseded ones included.
+    /// Number of its stored pipelines: recipes, superseded ones included.
     pipelines: u64,
+    /// Number of processes that left a report.
     runs: u64,
-    /// Null: no run is known.
+    /// The last change of a report, in Unix milliseconds. Null: no run is known.
     last_use_unix_ms: Option<u64>,
 }
 

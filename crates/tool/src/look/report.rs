@@ -35,6 +35,9 @@ use crate::system::new_file::NewFile;
 use crate::term::output::{self, StandardOutput};
 use crate::term::units::size;
 
+#[cfg(test)]
+pub(crate) use model::Report as Output;
+
 /// Why there is no page.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReportError {

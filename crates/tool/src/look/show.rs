@@ -100,11 +100,7 @@ pub(crate) fn main(args: &ShowArgs) -> Result<(), ShowError> {
     };
     let mut listed = pipelines::of(&root, application, &portable);
     let Some(asked) = &args.pipeline else {
-        return if args.json {
-            Ok(output::print(&format!("{}\n", output::escaped(&serde_json::to_string_pretty(&listed)?)))?)
-        } else {
-            Ok(tell_all(&mut listed)?)
-        };
+        return if args.json { Output::All(&listed).print() } else { Ok(tell_all(&mut listed)?) };
     };
     let at = if asked.to_lowercase() == LATEST {
         0
@@ -120,8 +116,7 @@ pub(crate) fn main(args: &ShowArgs) -> Result<(), ShowError> {
 /// Everything that the last run created.
 fn tell_last_run(creations: &[Creation], json: bool) -> Result<(), ShowError> {
     if json {
-        let all: Vec<_> = creations.iter().map(Created::of).collect();
-        return Ok(output::print(&format!("{}\n", output::escaped(&serde_json::to_string_pretty(&all)?)))?);
+        return Output::LastRun(creations.iter().map(Created::of).collect()).print();
     }
     let mut out = Printer::open()?;
     last_run::tell_all(&mut out, creations)?;
@@ -146,28 +141,50 @@ fn tell_all(listed: &mut [Listed]) -> io::Result<()> {
     output::print(&text)
 }
 
+/// Everything that `--json` prints.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(untagged)]
+pub(crate) enum Output<'a> {
+    /// Without PIPELINE: the application's pipelines, the one that was used last first.
+    All(&'a [Listed]),
+    /// With PIPELINE: this one.
+    One(Shown<'a>),
+    /// With `--last-run` and without PIPELINE: all creations of the last run in the order of their ends, at most 16,384.
+    /// What was passed by without a description (`stats` counts it as bypassed) is not among them.
+    LastRun(Vec<Created>),
+}
+
+impl Output<'_> {
+    fn print(&self) -> Result<(), ShowError> {
+        Ok(output::print(&format!("{}\n", output::escaped(&serde_json::to_string_pretty(self)?)))?)
+    }
+}
+
 /// One pipeline for programs.
 #[derive(Serialize)]
-struct Shown<'a> {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Shown<'a> {
     #[serde(flatten)]
     listed: &'a Listed,
-    /// How often programs ended while compiling it, by device part.
+    /// One object for each device part on which programs died while compiling it, since it was last compiled.
     deaths: Vec<Ended<'a>>,
-    /// What it is made of, line by line.
+    /// The lines that describe it, for people. They may change with each version.
     description: Vec<&'a str>,
-    /// How the last run got it; missing unless that was asked for.
+    /// How the last run got it, each time. Only with `--last-run`.
     #[serde(skip_serializing_if = "Option::is_none")]
     last_run: Option<Vec<Created>>,
 }
 
 /// Programs that ended while a driver compiled a pipeline, since it was last compiled.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Ended<'a> {
     /// The name of the device part.
     part: &'a str,
     /// How many programs.
     times: u8,
-    /// When the last one ended.
+    /// When the last one ended, in Unix milliseconds.
     last_unix_ms: u64,
 }
 
@@ -212,8 +229,7 @@ fn show(
         let created = args.last_run.then(|| creations.iter().map(|creation| Created::of(creation)).collect());
         let description = text.lines().collect();
         let shown = Shown { listed: pipeline, deaths, description, last_run: created };
-        let shown = serde_json::to_string_pretty(&shown)?;
-        return Ok(output::print(&format!("{}\n", output::escaped(&shown)))?);
+        return Output::One(shown).print();
     }
     let mut out = Printer::open()?;
     writeln!(out, "{}", pipeline.key)?;

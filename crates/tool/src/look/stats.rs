@@ -7,8 +7,6 @@ mod full;
 mod model;
 mod parts;
 mod remark;
-#[cfg(test)]
-mod schema;
 mod store;
 mod summary;
 mod table;
@@ -27,6 +25,8 @@ use crate::term::{screen, time};
 use collect::CollectError;
 pub(crate) use collect::of_run;
 use model::Selection;
+#[cfg(test)]
+pub(crate) use model::Stash as Output;
 use view::View;
 
 /// Why there is nothing to show.

@@ -26,6 +26,8 @@ use crate::term::output;
 use crate::term::time;
 
 use program::Program;
+#[cfg(test)]
+pub(crate) use program::Program as Output;
 
 /// Why nothing could be shown.
 #[derive(Debug, thiserror::Error)]

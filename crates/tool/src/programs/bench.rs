@@ -18,6 +18,9 @@ use crate::programs::bench::runs::{Arm, Bench, Run, RunError};
 use crate::term::output;
 use crate::term::progress::{Progress, Unit};
 
+#[cfg(test)]
+pub(crate) use comparison::Comparison as Output;
+
 /// Runs before those that count: a first one fills the stash, and a second one is served, which decides who is asked
 /// first from then on.
 const FILLING: usize = 2;

@@ -46,6 +46,8 @@ use finish::Finish;
 use limits::Limits;
 use mesa::{MesaError, Private};
 use plan::Plan;
+#[cfg(test)]
+pub(crate) use report::Output;
 use report::Report;
 use stop::{Reason, Stop};
 use workers::{Workers, WorkersError};
@@ -156,7 +158,7 @@ fn run(args: &PrewarmArgs) -> Result<bool, PrewarmError> {
         _ => Ok(()),
     };
     if args.json {
-        let text = serde_json::to_string_pretty(&report.json()).unwrap_or_default();
+        let text = serde_json::to_string_pretty(&report.output()).unwrap_or_default();
         output::print(&format!("{text}\n"))?;
     } else {
         report.print(&mut Printer::open()?, args.dry_run)?;

@@ -29,6 +29,8 @@ use std::io;
 use crate::cli::DoctorArgs;
 use crate::term::output;
 
+#[cfg(test)]
+pub(crate) use finding::Finding as Output;
 use finding::{Finding, Level};
 
 /// Why the command failed.

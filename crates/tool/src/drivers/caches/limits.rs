@@ -22,11 +22,14 @@ const DEFAULT_BYTES: u64 = 1 << 30;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct DriverLimit {
+    /// The vendor of the drivers.
     pub(crate) vendor: &'static str,
+    /// The environment variable that sets the limit.
     pub(crate) variable: &'static str,
-    /// The raised limit in bytes. Null: the driver's own, or the user's, stays.
+    /// The raised limit. Null: the driver's own, or the user's, stays.
     pub(crate) raised_to_bytes: Option<u64>,
-    /// Why it stays: `environment` (the user chose one) or `free_space` (there is too little for more); else null.
+    /// Why the limit stays: `environment` (the user set a size), or `free_space` (a quarter of the free space is no more
+    /// than the drivers' default). Null: it is raised.
     pub(crate) kept: Option<&'static str>,
 }
 

@@ -22,29 +22,43 @@ const COLUMNS: [Column; 4] = [
 /// There is no timeline, or none that can be read.
 const NONE: &str = "no run has noted how it got its pipelines";
 
-/// One creation for programs.
+/// How the last run got a pipeline once.
 #[derive(Serialize)]
-pub(super) struct Created {
-    /// The first half of the pipeline's key, in hexadecimal digits.
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Created {
+    /// The first half of the pipeline's key, 32 hexadecimal digits.
     key: String,
-    /// When the call began, in microseconds since 1970.
+    /// When the call began, in Unix microseconds.
     unix_us: u64,
-    /// The frame in which it began, 0 for none.
+    /// The frame in which the call began; 0: none.
     frame: u32,
     /// What the call took.
     took_ns: u64,
-    /// Why these sources were asked, in this order.
+    /// Why these sources were asked in this order, in words.
     why: &'static str,
-    /// `pipeline`, `compile_required` or `error`.
+    /// What the program got: `pipeline`, `compile_required` or `error`.
     got: &'static str,
-    /// In their order.
+    /// The sources that were tried, in their order.
     tried: Vec<Step>,
 }
 
+/// One source that was tried.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Step {
+    /// `parked`: what background work had made before the program asked. `driver`: the driver's caches, asked by the
+    /// program's own call, which must not compile. `stash`: the driver takes what the stash has of it. `companion`: a
+    /// cache of what was served for the same shaders. `compile`: the driver compiles it. `own call`: the program's
+    /// call, as it is. `unknown`: a newer version's.
     source: &'static str,
+    /// `had it`, `had it on disk` (no object in memory can have had it), `had nothing`, `not asked` (it could not be
+    /// asked), `refused` (the driver did not take what the stash had), `of other features refused` (nor what was
+    /// recorded with other features enabled), `error`, `left alone` (the driver has refused the artifact too often),
+    /// `module missing` (the code is no longer kept), `forbidden` (the program forbids compiling), `deferred` (a
+    /// deferred operation goes on), `quarantined` (processes died of the artifact), `not read in time` (the disk was too
+    /// slow), or `unknown`.
     answer: &'static str,
+    /// The time that it took.
     took_ns: u64,
 }
 

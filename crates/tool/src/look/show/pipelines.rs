@@ -16,14 +16,15 @@ use crate::term::units::counted;
 
 /// A pipeline that is stored.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Listed {
-    /// The key of its recipe, in hexadecimal digits.
+    /// The key of its recipe, 64 hexadecimal digits.
     pub(crate) key: String,
     /// The pipeline's class and stages, in words.
     pub(crate) what: String,
-    /// The newest noted use. Null: none is noted.
+    /// The newest noted use, in Unix milliseconds. Null: none is noted.
     pub(crate) last_use_unix_ms: Option<u64>,
-    /// What devices have of it.
+    /// One object for each device part that has something of it.
     pub(crate) devices: Vec<OnDevice>,
 }
 
@@ -36,15 +37,16 @@ impl Listed {
 
 /// What a device has of a pipeline.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct OnDevice {
     /// The device's name, or its numbers where no run has told the name.
     pub(crate) device: String,
     /// The name of the device part.
     pub(crate) part: String,
-    /// The size of the artifact. Null: another artifact has the same data, the driver had it, or its caches keep
+    /// The size of the artifact before compression. Null: it has none of its own, because another artifact has the same data, the driver had it, or its caches keep
     /// nothing.
     pub(crate) bytes: Option<u64>,
-    /// What the compile took. Null where it is not known.
+    /// The time that the compile took. Null: not known.
     pub(crate) compile_ns: Option<u64>,
     /// It has an artifact, its own or one with equal data.
     #[serde(skip)]

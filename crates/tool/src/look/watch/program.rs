@@ -1,4 +1,5 @@
-//! One program as it is shown. Its fields are the names in JSON (docs/schema/watch.json).
+//! One program as it is shown. Its fields are the names in JSON, and their documentation that of
+//! docs/schema/watch.json.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -13,9 +14,11 @@ use crate::reports::tally::Tally;
 
 /// A program.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Program {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Program {
+    /// The process.
     pub(super) pid: u32,
-    /// Why its page cannot be read.
+    /// Why its page cannot be read, for instance a newer version. Then `pid` is all there is beside it. Null: it can.
     pub(super) unreadable: Option<String>,
     #[serde(flatten)]
     pub(super) state: Option<State>,
@@ -23,31 +26,59 @@ pub(super) struct Program {
 
 /// What it does.
 #[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct State {
+    /// What the application is called in the stash.
     pub(super) application: String,
+    /// Its folder in the stash. Empty: there is none.
     pub(super) folder: String,
+    /// When its first device was created, in Unix milliseconds.
     pub(super) started_unix_ms: u64,
+    /// How long ago that was.
     pub(super) running_ns: u64,
+    /// Number of pipelines that it has asked for.
     pub(super) pipelines: u64,
+    /// Share of these that need not be compiled, of those that could be: percent with one decimal, rounded down. Null:
+    /// there are none.
     pub(super) ready_percent: Option<f64>,
+    /// Those counters of `vkstash stats --json` that the page has, by name.
+    #[cfg_attr(test, schemars(with = "crate::reports::schema::PageCounters"))]
     pub(super) counters: BTreeMap<&'static str, u64>,
+    /// Number of workers that exist.
     pub(super) workers: u64,
+    /// Whether they leave the processors to other threads now.
     pub(super) workers_paused: bool,
+    /// Number of records that the writer has written to the stash, as of its last report.
     pub(super) written_records: u64,
+    /// Bytes that the writer has written to the stash, as of its last report.
     pub(super) written_bytes: u64,
+    /// Calls in flight, the longest first, at most 32.
     pub(super) calls: Vec<Call>,
 }
 
 /// A call in flight.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Call {
+    /// The first 16 hexadecimal digits of the pipeline's key, with which `vkstash show` finds it once it is recorded.
+    /// Null: not known (yet). A pipeline that the layer only passes on or watches has none (an unknown driver, or
+    /// `VKSTASH_BACKGROUND=disabled` on drivers that keep nothing).
     pub(super) key: Option<String>,
+    /// VkShaderStageFlags; 0: not known.
     pub(super) stages: u32,
+    /// What is being done: `capture` (the create info is described), `parked` (a pipeline that was made ahead is taken
+    /// or waited for), `driver` (the driver's caches are asked), `stash` (the pipeline is made from its artifact),
+    /// `companion` (a companion is asked), `compile` (the driver compiles), `own_call` (the program's own call, which
+    /// may compile), `link` (a link of the program's libraries), `ahead` (a worker makes it ahead), `record` (a worker
+    /// records what the driver had), or `unknown` (a newer layer's).
     pub(super) step: &'static str,
     #[serde(skip)]
     pub(super) words: &'static str,
+    /// How long ago the call began.
     pub(super) running_ns: u64,
+    /// The thread; in a container this is its number there.
     pub(super) thread: u64,
+    /// Whether a worker makes the call.
     pub(super) worker: bool,
 }
 

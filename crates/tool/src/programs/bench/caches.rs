@@ -11,6 +11,7 @@ use crate::programs::bench::runs::Run;
 
 /// The state of the caches during the runs that count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub(super) enum State {
     /// Earlier runs had left something, and no run added to it.
@@ -42,8 +43,11 @@ impl State {
 
 /// One cache of a driver.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Cache {
+    /// The vendor of the driver.
     pub(super) vendor: &'static str,
+    /// Where the cache is.
     pub(super) folder: PathBuf,
     /// The sum of the files' sizes before the first run that counts.
     pub(super) bytes_before: u64,
@@ -53,7 +57,9 @@ pub(super) struct Cache {
 
 /// The drivers' own caches.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Caches {
+    /// What they had.
     pub(super) state: State,
     /// Those on disk whose size tells the state.
     pub(super) caches: Vec<Cache>,

@@ -10,9 +10,13 @@ use crate::reports::tally::Tally;
 
 /// A median between its quartiles.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Spread {
+    /// The median.
     pub(super) median: f64,
+    /// The lower quartile.
     pub(super) low: f64,
+    /// The upper quartile.
     pub(super) high: f64,
 }
 
@@ -43,11 +47,15 @@ impl Spread {
 
 /// What runs of one kind took.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Figures {
+    /// Seconds from the start of the command to its end.
     pub(super) seconds: Spread,
-    /// Against the runs without the layer, round by round.
+    /// These, divided by those of the runs without the layer, round by round.
     pub(super) ratio: Spread,
+    /// Seconds of processor time of the command and of the children that it has waited for.
     pub(super) processor_seconds: Spread,
+    /// These, divided by those of the runs without the layer, round by round.
     pub(super) processor_ratio: Spread,
 }
 
@@ -67,14 +75,19 @@ impl Figures {
 
 /// What became of the pipelines of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Pipelines {
     /// The layer was there and saw a device.
     pub(super) has_device: bool,
+    /// Requests for pipelines.
     pub(super) requested: u64,
+    /// Pipelines that the stash served, or that were finished before the program asked for them.
     pub(super) served: u64,
-    /// Found in the driver's own caches.
+    /// Pipelines in the program's cache or the driver's own caches.
     pub(super) driver_had: u64,
+    /// Pipelines that the driver compiled.
     pub(super) compiled: u64,
+    /// Pipelines that the driver got unchanged.
     pub(super) bypassed: u64,
 }
 

@@ -14,8 +14,11 @@ const SHORT: f64 = 0.1;
 
 /// A warning: what is the matter, and the next step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Remark {
+    /// What is the matter, in words.
     pub(super) what: String,
+    /// What to do, in words.
     pub(super) next: &'static str,
 }
 

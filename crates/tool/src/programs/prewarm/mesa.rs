@@ -18,7 +18,7 @@ use std::path::PathBuf;
 
 use crate::exchange::base::BaseError;
 
-pub(crate) use announced::Announced;
+pub(crate) use announced::{Announced, Databases};
 pub(crate) use private::Private;
 pub(crate) use target::Target;
 

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use serde::Serialize;
 use vkstash_model::failed::{Event, Failed, WorkerEnd};
 use vkstash_model::recipe;
 use vkstash_model::record::{CRASH_LIMIT, Key, Kind};
@@ -44,22 +45,23 @@ impl fmt::Display for Cause {
     }
 }
 
-/// A key that is quarantined.
-#[derive(Clone, Debug)]
+/// A pipeline of which a worker died, hung or grew too large.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Culprit {
-    /// The application's readable name.
+    /// The application's name.
     pub(crate) application: String,
-    /// The device.
+    /// The device's name.
     pub(crate) device: String,
-    /// The part that has the record.
+    /// The name of the device part that has the record.
     pub(crate) part: String,
-    /// The key.
+    /// The pipeline's key, 64 hexadecimal digits.
     pub(crate) key: String,
-    /// The identities of the shader modules.
+    /// The identities of its shader modules.
     pub(crate) modules: Vec<String>,
-    /// What the worker did.
-    pub(crate) cause: String,
-    /// The record could be written: the key is not tried again.
+    /// What the worker did, in words.
+    pub(crate) reason: String,
+    /// The record could be written: on this version of the driver the pipeline is not tried again.
     pub(crate) recorded: bool,
 }
 
@@ -68,7 +70,7 @@ impl fmt::Display for Culprit {
         write!(
             to,
             "quarantined: {} of {} on {}: the worker {}",
-            self.key, self.application, self.device, self.cause
+            self.key, self.application, self.device, self.reason
         )?;
         if !self.modules.is_empty() {
             write!(to, "; modules {}", self.modules.join(", "))?;
@@ -103,7 +105,7 @@ pub(crate) fn put(planned: &Planned, group: &Group, key: &Key, cause: Cause, of_
         part: group.header.short_digest(),
         key: hex::encode(key),
         modules,
-        cause: cause.to_string(),
+        reason: cause.to_string(),
         recorded,
     }
 }

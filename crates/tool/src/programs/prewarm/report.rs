@@ -1,15 +1,15 @@
-//! Report of what was planned and what came of it, for people and as JSON (docs/prewarm.md).
+//! Report of what was planned and what came of it, for people and as JSON (docs/schema/prewarm.json).
 
 use std::collections::BTreeMap;
 use std::io;
 use std::time::Instant;
 
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use super::child::Launch;
 use super::crew::{Crew, Outcome, PhaseOutcome};
 use super::limits::Limits;
-use super::mesa::Announced;
+use super::mesa::{Announced, Databases};
 use super::plan::{Group, Plan};
 use super::progress::Keys;
 use super::quarantine::Culprit;
@@ -46,34 +46,91 @@ pub(super) struct Report {
     cpu_seconds: f64,
 }
 
-/// One device of one application.
-#[derive(Default)]
-struct Line {
-    application: String,
-    folder: String,
-    device: Option<String>,
-    driver: String,
-    /// Of the programs that the pipelines are for.
-    pointer_width: Option<u8>,
-    part: String,
-    recipes: u64,
-    there: u64,
+/// The report for programs. Names are stable; new ones may be added.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Output<'a> {
+    /// Number of pipelines to make, over all devices.
     planned: u64,
+    /// Number of pipelines of which there was an artifact, over all devices.
+    there: u64,
+    /// Number of pipelines that were made, over all devices.
     made: u64,
+    /// Number of pipelines whose artifacts the driver has taken in the check, over all devices.
+    checked: u64,
+    /// Whether nothing was quarantined, the driver takes everything that was made, and there was a device for each
+    /// application. The exit status is 0 then, unless `--mesa-foz` fails.
+    well: bool,
+    /// Why work ended before it was done, in words. Null: it was done.
+    stopped: Option<String>,
+    /// Number of workers at a time.
+    jobs: usize,
+    /// How long workers made and checked pipelines.
+    seconds: f64,
+    /// Processor time of the workers, in seconds.
+    cpu_seconds: f64,
+    /// Pipelines of which a worker died, hung or grew too large.
+    quarantined: &'a [Culprit],
+    /// One object for each device of each application; one without a device for an application that has none.
+    applications: &'a [Line],
+    /// With `--mesa-foz`: the databases that were made. Null: none.
+    mesa_foz: Option<Databases<'a>>,
+}
+
+/// One device of one application.
+#[derive(Default, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Line {
+    /// The application's name.
+    application: String,
+    /// Its folder below the folder of all stashes.
+    folder: String,
+    /// The device's name. Null: there is none.
+    device: Option<String>,
+    /// The version of its driver.
+    driver_version: String,
+    /// Length of a pointer in the programs that the pipelines are made for, in bytes. Null: there is no device.
+    pointer_width: Option<u8>,
+    /// The name of the device part.
+    part: String,
+    /// Number of recipes that the application has.
+    recipes: u64,
+    /// Number of pipelines of which there was an artifact.
+    there: u64,
+    /// Number of pipelines to make.
+    planned: u64,
+    /// Number of pipelines that were made.
+    made: u64,
+    /// Number of pipelines whose artifacts the driver has taken in the check.
     checked: u64,
     /// Keys that were asked for in the check.
+    #[serde(skip)]
     to_check: u64,
+    /// Keys of pipelines whose artifacts the driver did not take.
     missed: Vec<String>,
-    unrecorded: u64,
-    renewed: u64,
-    unconfirmed: u64,
-    unchecked: BTreeMap<String, u64>,
-    quarantined_before: u64,
-    died_before: u64,
-    failed_before: u64,
+    /// How many of `made` replace an artifact that the driver does not take any more.
+    made_again: u64,
+    /// Number of links whose artifacts were there and that the driver did not take: the recipe of a link does not say
+    /// everything, so they stay.
+    not_confirmed: u64,
+    /// Number of artifacts that were there and whose pipelines cannot be asked for, by reason.
+    not_checked: BTreeMap<String, u64>,
+    /// Number of pipelines that were made, and of which the driver gives out nothing.
+    not_kept: u64,
+    /// Number of pipelines that were left out because a program has found out that the driver gives out nothing of them.
     not_kept_before: u64,
-    cannot: BTreeMap<String, u64>,
+    /// Number of pipelines that were left out because they are quarantined.
+    quarantined_before: u64,
+    /// Number of pipelines that were left out because programs died while this driver compiled them.
+    died_before: u64,
+    /// Number of pipelines that were left out because this driver has answered with an error, or refused three artifacts
+    /// in a row.
+    refused_before: u64,
+    /// Number of pipelines that could not be made, by reason.
+    not_made: BTreeMap<String, u64>,
+    /// What else went wrong, in lines of text.
     problems: Vec<String>,
+    #[serde(skip)]
     failed: bool,
 }
 
@@ -190,46 +247,35 @@ impl Report {
         self.announced.as_ref().map_or(Ok(()), |announced| announced.print(out))
     }
 
-    pub(super) fn json(&self) -> Value {
-        let culprits = self.culprits.iter().map(|culprit| {
-            json!({
-                "application": culprit.application,
-                "device": culprit.device,
-                "part": culprit.part,
-                "key": culprit.key,
-                "modules": culprit.modules,
-                "reason": culprit.cause,
-                "recorded": culprit.recorded,
-            })
-        });
-        json!({
-            "made": self.sum(|line| line.made),
-            "checked": self.sum(|line| line.checked),
-            "planned": self.sum(|line| line.planned),
-            "there": self.sum(|line| line.there),
-            "well": self.is_well(),
-            "stopped": self.stopped.map(|reason| reason.to_string()),
-            "jobs": self.jobs,
-            "seconds": self.seconds,
-            "cpu_seconds": self.cpu_seconds,
-            "quarantined": culprits.collect::<Vec<_>>(),
-            "applications": self.applications.iter().map(Line::json).collect::<Vec<_>>(),
-            "mesa_foz": self.announced.as_ref().map(Announced::json),
-        })
+    pub(super) fn output(&self) -> Output<'_> {
+        Output {
+            planned: self.sum(|line| line.planned),
+            there: self.sum(|line| line.there),
+            made: self.sum(|line| line.made),
+            checked: self.sum(|line| line.checked),
+            well: self.is_well(),
+            stopped: self.stopped.map(|reason| reason.to_string()),
+            jobs: self.jobs,
+            seconds: self.seconds,
+            cpu_seconds: self.cpu_seconds,
+            quarantined: &self.culprits,
+            applications: &self.applications,
+            mesa_foz: self.announced.as_ref().map(Announced::output),
+        }
     }
 }
 
 fn of_group(group: &Group, line: Line) -> Line {
     Line {
         device: Some(group.device_name.clone()),
-        driver: driver_version(group.header.driver_id, group.header.driver_version),
+        driver_version: driver_version(group.header.driver_id, group.header.driver_version),
         pointer_width: Some(group.header.pointer_width),
         part: group.header.short_digest(),
         there: group.there,
         planned: group.tasks.len() as u64,
         quarantined_before: group.quarantined_before,
         died_before: group.died_before,
-        failed_before: group.failed_before,
+        refused_before: group.failed_before,
         not_kept_before: group.not_kept_before,
         ..line
     }
@@ -240,13 +286,13 @@ impl Line {
         let Outcome { made, checked, to_check, renewed, unconfirmed, unchecked } = outcome;
         self.made = made.good;
         self.there += made.there;
-        self.unrecorded = made.unrecorded;
-        self.cannot.clone_from(&made.cannot);
+        self.not_kept = made.unrecorded;
+        self.not_made.clone_from(&made.cannot);
         self.checked = checked.good;
         self.to_check = *to_check;
         self.missed = checked.missed.iter().map(hex::encode).collect();
-        (self.renewed, self.unconfirmed) = (*renewed, *unconfirmed);
-        self.unchecked.clone_from(unchecked);
+        (self.made_again, self.not_confirmed) = (*renewed, *unconfirmed);
+        self.not_checked.clone_from(unchecked);
         self.failed |= made.failed || checked.failed;
         let reasons: [(&PhaseOutcome, &str); 2] = [(made, "given up"), (checked, "the check was given up")];
         for (outcome, what) in reasons {
@@ -263,7 +309,7 @@ impl Line {
             Some(device) => {
                 let other = self.pointer_width.filter(|width| *width != OWN).map(programs_of);
                 let of = other.map(|programs| format!(", for {programs}")).unwrap_or_default();
-                write!(out, "{} on {device} (driver {}{of}): ", self.application, self.driver)?;
+                write!(out, "{} on {device} (driver {}{of}): ", self.application, self.driver_version)?;
                 if dry_run {
                     write!(out, "{} to make, {} there already", self.planned, self.there)?;
                 } else {
@@ -276,12 +322,12 @@ impl Line {
             }
         }
         for (count, what) in [
-            (self.renewed, "of which were not taken any more"),
-            (self.unrecorded + self.not_kept_before, "not kept by the driver"),
-            (self.unconfirmed, "links not confirmed"),
-            (self.unchecked.values().sum(), "not checked"),
+            (self.made_again, "of which were not taken any more"),
+            (self.not_kept + self.not_kept_before, "not kept by the driver"),
+            (self.not_confirmed, "links not confirmed"),
+            (self.not_checked.values().sum(), "not checked"),
             (self.quarantined_before, "quarantined before"),
-            (self.failed_before, "that the driver refuses"),
+            (self.refused_before, "that the driver refuses"),
             (self.died_before, "left out: programs died while compiling them (`vkstash quarantine`)"),
         ] {
             if count > 0 {
@@ -289,7 +335,7 @@ impl Line {
             }
         }
         writeln!(out)?;
-        for (reason, count) in &self.cannot {
+        for (reason, count) in &self.not_made {
             writeln!(out, "  {} not made: {reason}", counted(*count, "pipeline"))?;
         }
         for key in &self.missed {
@@ -299,32 +345,5 @@ impl Line {
             writeln!(out, "  {problem}")?;
         }
         Ok(())
-    }
-
-    fn json(&self) -> Value {
-        json!({
-            "application": self.application,
-            "folder": self.folder,
-            "device": self.device,
-            "driver_version": self.driver,
-            "pointer_width": self.pointer_width,
-            "part": self.part,
-            "recipes": self.recipes,
-            "there": self.there,
-            "planned": self.planned,
-            "made": self.made,
-            "checked": self.checked,
-            "missed": self.missed,
-            "made_again": self.renewed,
-            "not_confirmed": self.unconfirmed,
-            "not_checked": self.unchecked,
-            "not_kept": self.unrecorded,
-            "not_kept_before": self.not_kept_before,
-            "quarantined_before": self.quarantined_before,
-            "died_before": self.died_before,
-            "refused_before": self.failed_before,
-            "not_made": self.cannot,
-            "problems": self.problems,
-        })
     }
 }

@@ -18,7 +18,7 @@ pub(crate) struct Row {
     pub(crate) session: Session,
     /// The first session with the stash.
     pub(crate) is_first: bool,
-    /// A driver of it had another version in the session before.
+    /// A driver of it had another version when it was last used before.
     pub(crate) is_after_update: bool,
 }
 

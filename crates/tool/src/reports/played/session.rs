@@ -15,9 +15,13 @@ use crate::reports::tally::Tally;
 pub(crate) struct Driver {
     /// VkPhysicalDeviceProperties::deviceName.
     pub(crate) device: String,
+    /// VkPhysicalDeviceProperties::vendorID.
     pub(crate) vendor_id: u32,
+    /// VkPhysicalDeviceProperties::deviceID.
     pub(crate) device_id: u32,
+    /// VkDriverId; 0 if the driver does not tell it.
     pub(crate) driver_id: u32,
+    /// VkPhysicalDeviceProperties::driverVersion.
     pub(crate) driver_version: u32,
     /// The driver and its version in words.
     pub(crate) name: String,
@@ -42,11 +46,13 @@ impl Driver {
     }
 }
 
-/// How many frames were at least so long, and shorter than the next length of the list.
+/// How many frames were at least so long, and shorter than the next bound (docs/format.md has the bounds).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct FrameLength {
+    /// The least length, in nanoseconds.
     pub(crate) from_ns: u64,
+    /// Number of frames.
     pub(crate) frames: u64,
 }
 
@@ -54,43 +60,55 @@ pub(crate) struct FrameLength {
 #[derive(Clone, Debug, Default, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Session {
+    /// When it began, in Unix milliseconds.
     pub(crate) started_unix_ms: u64,
+    /// The last change of its report, in Unix milliseconds.
     pub(crate) last_use_unix_ms: u64,
-    /// It has ended in order. False: it goes on, or what it did last is not known.
+    /// It has ended in order. If neither this nor `goes_on` is true it was killed, and its last seconds may be missing.
     pub(crate) is_over: bool,
+    /// Its process is alive.
     pub(crate) goes_on: bool,
+    /// The drivers that it used.
     pub(crate) drivers: Vec<Driver>,
     /// Pipelines that were not compiled when the program asked for them.
     pub(crate) ready: u64,
     /// Those, and the pipelines that were not ready.
     pub(crate) pipelines: u64,
+    /// Shader objects that were made from binaries of the stash.
     pub(crate) ready_shader_objects: u64,
+    /// Those, and the shader objects that the driver made from their code.
     pub(crate) shader_objects: u64,
     /// Pipelines that the driver got unchanged.
     pub(crate) bypassed: u64,
-    /// Time in compiles of the driver.
+    /// Nanoseconds in compiles of the driver: the counter of that name.
     pub(crate) compile_ns: u64,
-    /// At most so much time was saved.
+    /// At most so many nanoseconds of waiting were saved: the counter of that name.
     pub(crate) saved_ns: u64,
-    /// Calls that create pipelines or shader objects, on all threads.
+    /// Number of calls that create pipelines or shader objects, on all threads.
     pub(crate) calls: u64,
+    /// The time that these calls took.
     pub(crate) calls_ns: u64,
-    /// Calls of 20 ms or more.
+    /// Number of calls of 20 ms or more.
     pub(crate) long_calls: u64,
+    /// The longest call.
     pub(crate) longest_call_ns: u64,
-    /// 0: the program presents nothing.
+    /// Number of frames: what lies between two presentations (vkQueuePresentKHR) on a device. 0: the program presents
+    /// nothing, and the other fields about frames are 0, but for `other_threads_ns`.
     pub(crate) frames: u64,
-    /// The sum of their lengths.
+    /// The sum of the frames' lengths.
     pub(crate) played_ns: u64,
+    /// Numbers of frames by their lengths.
     pub(crate) frame_lengths: Vec<FrameLength>,
-    /// Frames of 20 ms or more in which the presenting thread created pipelines for half of the time, or more.
+    /// Number of frames of 20 ms or more in which the presenting thread created pipelines or shader objects for half of
+    /// the time, or more. Frames that are long for other reasons do not count.
     pub(crate) stutters: u64,
+    /// The longest of these frames.
     pub(crate) longest_stutter_ns: u64,
-    /// The most time that the presenting thread created pipelines in one frame.
+    /// The most time that the presenting thread spent creating pipelines in one frame.
     pub(crate) longest_wait_ns: u64,
-    /// All the time that presenting threads created pipelines, before the first frame too.
+    /// The time that presenting threads spent creating pipelines, in frames and before the first one.
     pub(crate) waited_ns: u64,
-    /// The time that other threads did.
+    /// The time that other threads spent creating pipelines.
     pub(crate) other_threads_ns: u64,
 }
 

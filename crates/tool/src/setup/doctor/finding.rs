@@ -6,22 +6,26 @@ use crate::term::units::plain;
 
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Level {
+    /// As it should be: `ok` in the text.
     Good,
-    /// Worth knowing.
+    /// Worth knowing; programs work.
     Note,
-    /// Programs run without the stash because of it.
+    /// Programs run without the stash because of it. The exit status is 1 then.
     Wrong,
 }
 
 /// One thing that was found.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Finding {
+    /// How bad it is.
     pub(crate) level: Level,
-    /// What is so, and why that matters.
+    /// What is so, and why that matters, for people. The text may change with each version.
     pub(crate) text: String,
-    /// What to do. Null where there is nothing.
+    /// What to do, for people. Null where there is nothing to do.
     pub(crate) next: Option<String>,
 }
 

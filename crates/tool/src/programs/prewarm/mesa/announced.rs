@@ -5,12 +5,14 @@
 //! too, so that one leads nowhere. But a NAME may begin with `../`: with enough of them it climbs from CACHE to the
 //! root of the file system, and from there goes down to the folder of the databases, wherever CACHE is.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use super::database::Database;
 use super::{Device, MesaError, SINGLE_FILE};
@@ -42,6 +44,39 @@ pub(super) struct MesaDatabase {
 pub(crate) struct Announced {
     folder: PathBuf,
     made: Vec<MesaDatabase>,
+}
+
+/// The same for programs.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Databases<'a> {
+    /// The folder that they are in.
+    folder: Cow<'a, str>,
+    /// One object for each build of a driver and each device.
+    databases: Vec<ShownDatabase<'a>>,
+    /// Names and values of the environment variables by which programs find all of them.
+    variables: BTreeMap<&'static str, String>,
+    /// Name and value of the variable that names a list of them instead, a file that running programs read again when
+    /// it is changed.
+    list: BTreeMap<&'static str, String>,
+}
+
+/// A database for one build of a driver and one device.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct ShownDatabase<'a> {
+    /// The name of its files, without the folder and without `.foz` and `_idx.foz`.
+    name: &'a str,
+    /// The device's name.
+    device: &'a str,
+    /// The version of the driver.
+    driver_version: &'a str,
+    /// The folder below `mesa_shader_cache_sf` in which Mesa looks for the name.
+    cache: Cow<'a, str>,
+    /// Number of entries.
+    entries: u64,
+    /// Their size.
+    bytes: u64,
 }
 
 impl Announced {
@@ -109,23 +144,21 @@ impl Announced {
         Ok(())
     }
 
-    pub(crate) fn json(&self) -> Value {
-        let made = self.made.iter().map(|made| {
-            json!({
-                "name": made.name,
-                "device": made.device.name,
-                "driver_version": made.device.version,
-                "cache": made.below,
-                "entries": made.database.entries,
-                "bytes": made.database.bytes,
-            })
+    pub(crate) fn output(&self) -> Databases<'_> {
+        let made = self.made.iter().map(|made| ShownDatabase {
+            name: &made.name,
+            device: &made.device.name,
+            driver_version: &made.device.version,
+            cache: made.below.to_string_lossy(),
+            entries: made.database.entries,
+            bytes: made.database.bytes,
         });
-        let [combine, names] = self.variables();
-        json!({
-            "folder": self.folder,
-            "databases": made.collect::<Vec<_>>(),
-            "variables": { combine.0: combine.1, names.0: names.1 },
-            "list": { LIST: self.folder.join(LIST_FILE) },
-        })
+        let list = self.folder.join(LIST_FILE).to_string_lossy().into_owned();
+        Databases {
+            folder: self.folder.to_string_lossy(),
+            databases: made.collect(),
+            variables: self.variables().into(),
+            list: [(LIST, list)].into(),
+        }
     }
 }
