@@ -150,8 +150,8 @@ pub(crate) enum Output<'a> {
     All(&'a [Listed]),
     /// With PIPELINE: this one.
     One(Shown<'a>),
-    /// With `--last-run` and without PIPELINE: all creations of the last run in the order of their ends, at most 16,384.
-    /// What was passed by without a description (`stats` counts it as bypassed) is not among them.
+    /// With `--last-run` and without PIPELINE: all creations of the last run in the order of their ends, at most
+    /// 16,384. What was passed by without a description (`stats` counts it as bypassed) is not among them.
     LastRun(Vec<Created>),
 }
 

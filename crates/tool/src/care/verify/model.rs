@@ -51,10 +51,10 @@ enum Fault<'a> {
     Untrue(u64),
     /// The end of the file is missing or damaged, and with it this number of records. `--repair` keeps the others.
     Cut(u64),
-    /// The file is not used, and `--repair` does nothing: look at it, and remove it yourself. A word, or an object whose
-    /// only name is that word and whose value says more: `truncated`, `not_yet`, `not_a_segment`, `version`, `flags`,
-    /// `other_part`, `other_device`, `missing`, `symbolic_link`, `not_a_file`, `not_owned`, `others_may_write`,
-    /// `unreadable`, `put_off`.
+    /// The file is not used, and `--repair` does nothing: look at it, and remove it yourself. A word, or an object
+    /// whose only name is that word and whose value says more: `truncated`, `not_yet`, `not_a_segment`, `version`,
+    /// `flags`, `other_part`, `other_device`, `missing`, `symbolic_link`, `not_a_file`, `not_owned`,
+    /// `others_may_write`, `unreadable`, `put_off`.
     Refused(#[cfg_attr(test, schemars(schema_with = "refusal"))] &'a Refusal),
     /// The file cannot be read now: the disk fails, or there are too few descriptors or no memory. `--repair` does
     /// nothing.

@@ -28,8 +28,8 @@ pub(crate) struct DriverLimit {
     pub(crate) variable: &'static str,
     /// The raised limit. Null: the driver's own, or the user's, stays.
     pub(crate) raised_to_bytes: Option<u64>,
-    /// Why the limit stays: `environment` (the user set a size), or `free_space` (a quarter of the free space is no more
-    /// than the drivers' default). Null: it is raised.
+    /// Why the limit stays: `environment` (the user set a size), or `free_space` (a quarter of the free space is no
+    /// more than the drivers' default). Null: it is raised.
     pub(crate) kept: Option<&'static str>,
 }
 

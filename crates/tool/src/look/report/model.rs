@@ -30,7 +30,8 @@ pub(crate) struct Report {
     pub(super) pipelines: u64,
     /// Number of its runs: processes that left a report.
     pub(super) runs: u64,
-    /// What the pipelines of the last run took, and would have taken. Null: the last run has no timeline, or the compile of none of its pipelines was measured.
+    /// What the pipelines of the last run took, and would have taken. Null: the last run has no timeline, or the
+    /// compile of none of its pipelines was measured.
     pub(super) comparison: Option<Comparison>,
     /// At most 200 pipelines, the slowest first: by the compile, or by the call in the last run if that took longer.
     pub(super) slowest: Vec<SlowPipeline>,

@@ -55,8 +55,8 @@ struct Step {
     /// asked), `refused` (the driver did not take what the stash had), `of other features refused` (nor what was
     /// recorded with other features enabled), `error`, `left alone` (the driver has refused the artifact too often),
     /// `module missing` (the code is no longer kept), `forbidden` (the program forbids compiling), `deferred` (a
-    /// deferred operation goes on), `quarantined` (processes died of the artifact), `not read in time` (the disk was too
-    /// slow), or `unknown`.
+    /// deferred operation goes on), `quarantined` (processes died of the artifact), `not read in time` (the disk was
+    /// too slow), or `unknown`.
     answer: &'static str,
     /// The time that it took.
     took_ns: u64,

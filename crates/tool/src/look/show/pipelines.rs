@@ -43,8 +43,8 @@ pub(crate) struct OnDevice {
     pub(crate) device: String,
     /// The name of the device part.
     pub(crate) part: String,
-    /// The size of the artifact before compression. Null: it has none of its own, because another artifact has the same data, the driver had it, or its caches keep
-    /// nothing.
+    /// The size of the artifact before compression. Null: it has none of its own, because another artifact has the same
+    /// data, the driver had it, or its caches keep nothing.
     pub(crate) bytes: Option<u64>,
     /// The time that the compile took. Null: not known.
     pub(crate) compile_ns: Option<u64>,

@@ -351,8 +351,8 @@ pub(crate) struct RefusedFile {
     /// The file's name.
     pub(crate) file: String,
     /// `truncated`, `not_yet_written`, `not_a_segment`, `unknown_version`, `unknown_flags`, `other_part`, `missing`,
-    /// `symbolic_link`, `not_a_file`, `not_owned`, `others_may_write`, `unreadable`, or `put_off` (it cannot be read for
-    /// now). Or the file has another device header than its folder: `other_vendor`, `other_device`, `other_driver`,
+    /// `symbolic_link`, `not_a_file`, `not_owned`, `others_may_write`, `unreadable`, or `put_off` (it cannot be read
+    /// for now). Or the file has another device header than its folder: `other_vendor`, `other_device`, `other_driver`,
     /// `other_driver_version`, `other_pipeline_cache_uuid`, `other_pointer_width`, `other_schema`, `other_features`.
     pub(crate) reason: String,
     /// The reason in words.

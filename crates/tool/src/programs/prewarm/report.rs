@@ -117,14 +117,15 @@ struct Line {
     not_checked: BTreeMap<String, u64>,
     /// Number of pipelines that were made, and of which the driver gives out nothing.
     not_kept: u64,
-    /// Number of pipelines that were left out because a program has found out that the driver gives out nothing of them.
+    /// Number of pipelines that were left out because a program has found out that the driver gives out nothing of
+    /// them.
     not_kept_before: u64,
     /// Number of pipelines that were left out because they are quarantined.
     quarantined_before: u64,
     /// Number of pipelines that were left out because programs died while this driver compiled them.
     died_before: u64,
-    /// Number of pipelines that were left out because this driver has answered with an error, or refused three artifacts
-    /// in a row.
+    /// Number of pipelines that were left out because this driver has answered with an error, or refused three
+    /// artifacts in a row.
     refused_before: u64,
     /// Number of pipelines that could not be made, by reason.
     not_made: BTreeMap<String, u64>,
