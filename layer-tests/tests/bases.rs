@@ -1,4 +1,4 @@
-//! Stashes that are looked into after the user's own, and never written (docs/bases.md).
+//! Stashes that are looked into after the user's own, and never written (docs/remote.md).
 
 use std::ffi::CString;
 use std::fs;

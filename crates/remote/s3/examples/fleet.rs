@@ -1,4 +1,5 @@
-//! A fleet of machines over one S3 server, day by day, with the real code and real files, as Markdown (docs/fleet.md):
+//! A fleet of machines over one S3 server, day by day, with the real code and real files, as Markdown
+//! (docs/evidence/fleet.md):
 //! `cargo run --release -p vkstash-remote-s3 --example fleet -- [CLIENTS [APPLICATIONS [DAYS]]]`.
 //!
 //! Each client starts a few programs a day. Before a program it pulls; what neither its own stash nor the base has it

@@ -1,5 +1,5 @@
 //! `vkstash base`: makes stashes that programs only read, and keeps the list of those that they look into
-//! (docs/bases.md).
+//! (docs/remote.md).
 
 pub(crate) mod unfinished;
 
