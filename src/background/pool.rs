@@ -25,7 +25,7 @@ use vkstash_model::background_mode::BackgroundMode;
 use vkstash_model::variables::Background;
 
 /// Workers of a process at most, where the environment does not say.
-const WORKERS: usize = 2;
+pub(super) const WORKERS: usize = 2;
 /// More workers than anybody can mean.
 const MAX_WORKERS: usize = 64;
 /// How long a worker waits for the next task before it ends. A process whose program has ended lasts as long.

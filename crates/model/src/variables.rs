@@ -1,4 +1,5 @@
-//! Names of the environment's variables, and what more than the layer reads of them.
+//! The environment's variables: their names, what each of them means, and what more than the layer reads of them.
+//! docs/configuration.md and the man page of `vkstash` show the list [`ALL`].
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -8,6 +9,8 @@ use crate::background_mode::BackgroundMode;
 /// The name of a configuration file, in the user's configuration directory and in a root.
 pub const CONFIG_FILE: &str = "config.toml";
 
+/// Has the Vulkan loader use the installed layer.
+pub const ENABLE: &str = "VKSTASH";
 /// Switches the layer off, however it was loaded.
 pub const DISABLE: &str = "VKSTASH_DISABLE";
 /// Folder of all stashes; the user's cache directory by default.
@@ -15,7 +18,7 @@ pub const DIR: &str = "VKSTASH_DIR";
 /// The user's configuration file, in place of the one in the user's configuration directory (docs/configuration.md).
 pub const CONFIG: &str = "VKSTASH_CONFIG";
 /// Stashes that are looked into after that one and never written, separated by colons. Those of the settings come after
-/// these (docs/bases.md).
+/// these (docs/remote.md).
 pub const BASE: &str = "VKSTASH_BASE";
 /// Patterns of programs that the layer leaves alone, separated by colons, in place of those of the settings. An empty
 /// value: it leaves none alone.
@@ -58,6 +61,186 @@ pub const UPDATE: &str = "VKSTASH_UPDATE";
 pub const FINISH: &str = "VKSTASH_FINISH";
 /// The tool for both, where it is not found near the library.
 pub const TOOL: &str = "VKSTASH_TOOL";
+
+/// The layer library that the tool uses.
+pub const LIBRARY: &str = "VKSTASH_LIBRARY";
+/// Whether `vkstash run` raises the limits of the drivers' own caches if no option says so.
+pub const DRIVER_LIMITS: &str = "VKSTASH_DRIVER_LIMITS";
+/// Where `vkstash run` has the translators' caches if no option says so.
+pub const TRANSLATOR_CACHES: &str = "VKSTASH_TRANSLATOR_CACHES";
+/// The password of the key that `vkstash-remote` signs with.
+pub const REMOTE_PASSWORD: &str = "VKSTASH_REMOTE_PASSWORD";
+/// The shell whose line the tool completes.
+pub const COMPLETE: &str = "VKSTASH_COMPLETE";
+
+/// For whom a variable is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Audience {
+    /// Users.
+    User,
+    /// Whoever measures a driver.
+    Measurement,
+    /// The project's own programs.
+    Internal,
+}
+
+/// A variable, for people.
+#[derive(Clone, Copy, Debug)]
+pub struct Variable {
+    /// Its name.
+    pub name: &'static str,
+    /// What it takes.
+    pub values: &'static str,
+    /// What it sets, in a phrase.
+    pub meaning: &'static str,
+    /// The page in docs/ that says more, with its section; empty: none.
+    pub page: &'static str,
+    /// For whom it is.
+    pub audience: Audience,
+}
+
+const fn of_user(
+    name: &'static str,
+    values: &'static str,
+    meaning: &'static str,
+    page: &'static str,
+) -> Variable {
+    Variable { name, values, meaning, page, audience: Audience::User }
+}
+
+const fn of(audience: Audience, name: &'static str, values: &'static str, meaning: &'static str) -> Variable {
+    Variable { name, values, meaning, page: "", audience }
+}
+
+/// All variables with the project's prefix, but those of its tests.
+pub const ALL: &[Variable] = &[
+    of_user(ENABLE, "`1`", "use the installed layer; `vkstash run` sets this", ""),
+    of_user(DISABLE, "anything, also empty", "do not use the layer, whatever else is set", ""),
+    of_user(
+        DIR,
+        "folder",
+        "the folder of all stashes, in place of `$XDG_CACHE_HOME/vkstash` (`~/.cache/vkstash`)",
+        "",
+    ),
+    of_user(CONFIG, "file", "the user's configuration file, in place of `~/.config/vkstash/config.toml`", ""),
+    of_user(BASE, "absolute paths with `:` between them", "bases, before those of the setting `bases`", ""),
+    of_user(
+        EXCLUDED_PROGRAMS,
+        "patterns with `:` between them",
+        "in place of the setting `excluded-programs`; empty: none",
+        "",
+    ),
+    of_user(
+        BACKGROUND,
+        "`allowed`, `intrusive`, `disabled`, `profiling`",
+        "in place of the setting `background`",
+        "",
+    ),
+    of_user(
+        BACKGROUND_WORKERS,
+        "a number; 2 by default, 1 on one or two processors",
+        "most threads for background work; where it is not set, a program with few pipelines may get none",
+        "background.md",
+    ),
+    of_user(DEVELOPER_MODE, "`1`", "as the setting `developer-mode`", ""),
+    of_user(
+        IDENTIFIERS,
+        "`auto` (default), `emulate`, `off`",
+        "emulate shader module identifiers on drivers without the extension, on all, or on none",
+        "",
+    ),
+    of_user(
+        OPEN_MS,
+        "milliseconds; 15 by default",
+        "longest wait of a program until its stash is open; if set, also until what other processes have recorded \
+         since is read (at least 5, the default of that)",
+        "",
+    ),
+    of_user(
+        END_MS,
+        "milliseconds; 50 by default",
+        "longest wait of a program at its end for records that are not written yet",
+        "",
+    ),
+    of_user(
+        UPDATE,
+        "`0`, `1`",
+        "after an update of a driver, compile again, while the program runs, what it used; by default unless on \
+         battery or on one processor",
+        "prewarm.md",
+    ),
+    of_user(
+        FINISH,
+        "`0`, `1`",
+        "after the end of a program, record what it has left; by default unless on battery",
+        "prewarm.md",
+    ),
+    of_user(TOOL, "file", "the tool that is started for both, if none is near the library", ""),
+    of_user(
+        LIBRARY,
+        "file",
+        "the layer library for `vkstash run`, `vkstash install` and `vkstash prewarm`",
+        "",
+    ),
+    of_user(
+        DRIVER_LIMITS,
+        "`raise` (default), `keep`",
+        "`vkstash run` lets the disk caches of Mesa's and NVIDIA's drivers grow to 10 GiB, at most a quarter of the \
+         free space, unless a variable of the driver sets a size",
+        "",
+    ),
+    of_user(
+        TRANSLATOR_CACHES,
+        "`stash` (default), `keep`",
+        "`vkstash run` has the caches of DXVK and vkd3d-proton in the stash, unless `DXVK_SHADER_CACHE_PATH` or \
+         `VKD3D_SHADER_CACHE_PATH` is set",
+        "translators.md#the-translators-own-caches",
+    ),
+    of_user(
+        LOG,
+        "`off`, `error`, `warn` (default), `info`, `debug`, `trace`",
+        "what is logged on standard error",
+        "",
+    ),
+    of_user(LOG_FILE, "file", "log to this file instead: a regular file of yours", ""),
+    of_user(REPORT, "folder", "write the report of each process to this folder, too", ""),
+    of_user(
+        TRACE,
+        "file",
+        "append background tasks, slow creation calls and pipelines to it, for Perfetto and chrome://tracing",
+        "",
+    ),
+    of_user(
+        REMOTE_PASSWORD,
+        "text",
+        "the password of the key that `vkstash-remote` signs with",
+        "remote.md#trust",
+    ),
+    of(
+        Audience::Measurement,
+        ASK_FIRST,
+        "`auto` (default), `stash`, `driver`",
+        "who is asked first for a pipeline that is not parked; `auto`: what the table of drivers says",
+    ),
+    of(
+        Audience::Measurement,
+        SERVED_WIDTH,
+        "a number; 0: any",
+        "how many threads at a time enter the driver with served calls",
+    ),
+    of(
+        Audience::Internal,
+        COMPLETE,
+        "a shell's name",
+        "scripts of `vkstash completions` ask what completes a line",
+    ),
+    of(
+        Audience::Internal,
+        APPLICATION,
+        "a folder's name",
+        "`vkstash prewarm` tells its workers whose stash they work on",
+    ),
+];
 
 /// The number that Steam has given to the game that it has started; 0 for what is not of its store.
 const STEAM_APP_ID: &str = "SteamAppId";

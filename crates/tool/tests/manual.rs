@@ -1,6 +1,7 @@
 //! Man pages and completions know every command.
 
 use vkstash_model::app_name::AppName;
+use vkstash_model::variables::{self, Audience, Variable};
 use vkstash_store::stash::open::Stash;
 
 use super::*;
@@ -31,6 +32,13 @@ fn each_command_has_a_page_and_hidden_ones_have_none() {
     assert!(details.contains("\n.SS \"The service\"\n") && !details.contains('`'), "{page}");
     let page = fs::read_to_string(folder.join("vkstash.1")).unwrap();
     assert!(page.contains(".TH vkstash 1"), "{page}");
+    let (_, environment) = page.split_once(".SH ENVIRONMENT\n").unwrap();
+    for Variable { name, audience, .. } in variables::ALL {
+        let is_shown = environment.contains(&format!("\\fB{name}\\fR\n"));
+        assert_eq!(is_shown, *audience != Audience::Internal, "{name}: {environment}");
+    }
+    let page = fs::read_to_string(folder.join("vkstash-config.1")).unwrap();
+    assert!(page.contains("excluded\\-programs"), "{page}");
     for hidden in ["prewarm-worker", "doctor-probe", "man"] {
         assert!(!folder.join(format!("vkstash-{hidden}.1")).exists());
         assert!(!commands.contains(&hidden.to_owned()));

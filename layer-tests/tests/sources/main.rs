@@ -11,4 +11,5 @@ mod measurements;
 mod pages;
 mod registry;
 mod sized_data;
+mod variables;
 mod words;

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use super::{Counter, Ends, PATIENCE, patient_pool, pool, pool_at, times, until};
 use crate::background::gate::{self, Gate, YIELDS_FOR};
 use crate::background::pauses;
-use crate::background::pool::{Cancelled, Owner, Pool, Producer, Times};
+use crate::background::pool::{Cancelled, Owner, Pool, Producer, Times, WORKERS};
 use vkstash_model::background_mode::BackgroundMode;
-use vkstash_model::variables::Background;
+use vkstash_model::variables::{self, Background};
 
 #[derive(Default)]
 struct Counting(Counter);
@@ -30,6 +30,13 @@ fn tasks_start_in_the_order_in_which_they_were_received() {
     assert_eq!(ends.all(), (0..100).map(|number| (number, None)).collect::<Vec<_>>());
     assert!(pool.leave(owner));
     assert_eq!(pool.workers(), 0);
+}
+
+#[test]
+fn the_list_of_variables_has_the_number_of_workers() {
+    let is_it = |variable: &&variables::Variable| variable.name == variables::BACKGROUND_WORKERS;
+    let values = variables::ALL.iter().find(is_it).unwrap().values;
+    assert_eq!(values, format!("a number; {WORKERS} by default, 1 on one or two processors"));
 }
 
 #[test]

@@ -13,7 +13,8 @@ use toml_parser::{ErrorSink, ParseError, Raw, Source, Span};
 use vkstash_host::sort;
 use vkstash_model::app_name::{AppName, sanitised};
 
-use super::values::{APPLICATION_NAMES, NAMES, Settings, ValueError};
+use super::names::{APPLICATION_NAMES, NAMES};
+use super::values::{Settings, ValueError};
 
 /// The table whose tables are applications.
 pub const APPLICATION: &str = "application";

@@ -8,7 +8,8 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use super::file::{Complaint, Config, Wrong};
-use super::values::{BASES, CacheKinds, EXCLUDED_PROGRAMS, Settings};
+use super::names::{BASES, EXCLUDED_PROGRAMS};
+use super::values::{CacheKinds, Settings};
 use crate::bounds::Limits;
 use vkstash_host::descriptor::Descriptor;
 use vkstash_host::disk::folder::{Folder, read_at};

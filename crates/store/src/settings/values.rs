@@ -1,62 +1,11 @@
-//! The settings: their names, their values, and how a value is written.
+//! The values of the settings, and how a value is written.
 
 use std::path::{Path, PathBuf};
 
+use super::names::*;
 use crate::bounds::{Limits, ModulePolicy};
 use crate::home::MOST_BASES;
 use vkstash_model::background_mode::BackgroundMode;
-
-/// The limit of all applications together; in an application's section the limit of that one.
-pub const LIMIT: &str = "limit";
-/// The limit of each application without a limit of its own.
-pub const APPLICATION_LIMIT: &str = "application-limit";
-/// The space that stays free.
-pub const FREE_SPACE: &str = "free-space";
-/// The number of days after which something unused ranks below everything else.
-pub const DEVICE_AGE: &str = "device-age";
-/// The module policy.
-pub const MODULES: &str = "modules";
-/// The mode of background work.
-pub const BACKGROUND: &str = "background";
-/// Whether programs may use the modes for developers.
-pub const DEVELOPER_MODE: &str = "developer-mode";
-/// The caches that are disabled.
-pub const DISABLED_CACHES: &str = "disabled-caches";
-
-/// Stashes that are looked into and never written.
-pub const BASES: &str = "bases";
-
-/// Patterns of the programs that the layer leaves alone.
-pub const EXCLUDED_PROGRAMS: &str = "excluded-programs";
-
-/// Whether pipelines are compiled again by themselves after an update of a driver.
-pub const UPDATES: &str = "updates";
-/// Processors that this may take, with no program of the stash beside it.
-pub const UPDATE_PROCESSORS: &str = "update-processors";
-/// Memory that this may take.
-pub const UPDATE_MEMORY: &str = "update-memory";
-/// Minutes that this may take at a time.
-pub const UPDATE_MINUTES: &str = "update-minutes";
-
-/// All names.
-pub const NAMES: [&str; 14] = [
-    LIMIT,
-    APPLICATION_LIMIT,
-    FREE_SPACE,
-    DEVICE_AGE,
-    MODULES,
-    BACKGROUND,
-    DEVELOPER_MODE,
-    DISABLED_CACHES,
-    BASES,
-    EXCLUDED_PROGRAMS,
-    UPDATES,
-    UPDATE_PROCESSORS,
-    UPDATE_MEMORY,
-    UPDATE_MINUTES,
-];
-/// The names that an application's section may set.
-pub const APPLICATION_NAMES: [&str; 4] = [LIMIT, MODULES, BACKGROUND, DISABLED_CACHES];
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 // Not the crate bytesize, which reads sizes as floating-point numbers and takes spellings that docs/configuration.md

@@ -2,21 +2,24 @@
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
+use std::time::Duration;
 
 use proptest::prelude::*;
 
 use crate::bounds::{Limits, ModulePolicy};
+use crate::home::MOST_BASES;
+use crate::part::queue::WaitLimits;
 use crate::settings::file::Config;
 use crate::settings::places::use_files;
 use crate::settings::{
-    APPLICATION_NAMES, BACKGROUND, BASES, CacheKinds, DEVELOPER_MODE, NAMES, Settings, UPDATE_MINUTES,
-    UPDATE_PROCESSORS, UPDATES, ValueError, disabled_caches, read,
+    APPLICATION_NAMES, BACKGROUND, BASES, CacheKinds, DEVELOPER_MODE, FREE_SPACE, NAMES, SETTINGS, Settings,
+    UPDATE_MINUTES, UPDATE_PROCESSORS, UPDATES, ValueError, disabled_caches, read, size_text,
 };
 use crate::stash::inspect::list_applications;
 use crate::tests::processes::in_a_child;
 use crate::tests::*;
 use vkstash_model::background_mode::BackgroundMode;
-use vkstash_model::variables::CONFIG_FILE;
+use vkstash_model::variables::{self, CONFIG_FILE};
 
 const DAY: u64 = 24 * 60 * 60 * 1000;
 
@@ -35,6 +38,21 @@ fn what_is_not_set_keeps_its_default() {
     let limits = set.all.limits(1 << 40);
     assert_eq!((limits.total_bytes, limits.per_app, limits.free_space_floor), (1, Some(u64::MAX), 7));
     assert_eq!((limits.device_age, limits.module_policy), (30 * DAY, ModulePolicy::UsedInLast(5)));
+}
+
+#[test]
+fn the_lists_for_people_have_the_numbers() {
+    let setting = |name: &str| SETTINGS.into_iter().find(|setting| setting.name == name).unwrap();
+    assert_eq!(setting(BASES).value, format!("list of at most {MOST_BASES} absolute paths"));
+    let free_space = format!("3 % of the disk, at most {}", size_text(Limits::LARGEST_FLOOR));
+    assert_eq!(setting(FREE_SPACE).default, free_space);
+    assert_eq!(Limits::floor_for(10_000), 300);
+    let variable = |name: &str| variables::ALL.iter().find(|variable| variable.name == name).unwrap();
+    let by_default = |time: Duration| format!("milliseconds; {} by default", time.as_millis());
+    let WaitLimits { opening, refresh, end, .. } = WaitLimits::PROGRAM;
+    assert_eq!(variable(variables::OPEN_MS).values, by_default(opening));
+    assert!(variable(variables::OPEN_MS).meaning.contains(&format!("(at least {},", refresh.as_millis())));
+    assert_eq!(variable(variables::END_MS).values, by_default(end));
 }
 
 #[test]

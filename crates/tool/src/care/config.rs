@@ -333,10 +333,26 @@ fn lines(rows: &[Row], has_titles: bool, width: Option<u16>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use vkstash_store::settings::{FREE_SPACE, SETTINGS, UPDATE_MEMORY, UPDATE_PROCESSORS};
+
     use super::*;
 
     fn row(name: &'static str, value: &str) -> Row {
         Row { name, value: value.to_owned(), from: "default".to_owned() }
+    }
+
+    #[test]
+    fn the_list_for_people_has_the_defaults() {
+        // These depend on the machine, or are too long.
+        let in_words = [FREE_SPACE, EXCLUDED_PROGRAMS, UPDATE_PROCESSORS, UPDATE_MEMORY];
+        for setting in SETTINGS.iter().filter(|setting| !in_words.contains(&setting.name)) {
+            let default = match default_of(setting.name, Path::new("/")).as_str() {
+                "on" => "true".to_owned(),
+                "off" => "false".to_owned(),
+                value => value.to_owned(),
+            };
+            assert_eq!(setting.default, default, "{}", setting.name);
+        }
     }
 
     #[test]

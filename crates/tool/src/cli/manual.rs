@@ -9,6 +9,7 @@ use clap_mangen::Man;
 use clap_mangen::roff::{Inline, Roff, bold, roman};
 
 use crate::cli::{Cli, ManArgs};
+use crate::config::reference;
 
 /// Code in the texts of commands is indented by so much.
 const CODE: &str = "    ";
@@ -26,13 +27,23 @@ pub(crate) fn man(args: &ManArgs) -> Result<(), ManualError> {
     fs::create_dir_all(&args.folder).map_err(failed)?;
     let mut command = Cli::command();
     command.build();
-    write(&command, &args.folder).map_err(failed)
+    write(&command, &environment(), &args.folder).map_err(failed)
 }
 
-/// Writes the page of this command, and those of the ones below it.
-fn write(command: &Command, folder: &Path) -> io::Result<()> {
+/// The section of the variables, which clap knows nothing of.
+fn environment() -> Roff {
+    let mut section = Roff::new();
+    section.control("SH", ["ENVIRONMENT"]);
+    for (name, meaning) in reference::environment() {
+        section.control("TP", []).text([bold(name)]).text([roman(meaning)]);
+    }
+    section
+}
+
+/// Writes the page of this command, which ends with this section, and those of the ones below it.
+fn write(command: &Command, end: &Roff, folder: &Path) -> io::Result<()> {
     for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
-        write(below, folder)?;
+        write(below, &Roff::new(), folder)?;
     }
     let details = command.get_after_long_help().map(ToString::to_string);
     // clap_mangen would fill the lines of lists and code as those of a paragraph.
@@ -40,6 +51,7 @@ fn write(command: &Command, folder: &Path) -> io::Result<()> {
     let mut page = Vec::new();
     man.render(&mut page)?;
     page.extend(details.iter().flat_map(|text| section(text).into_bytes()));
+    end.to_writer(&mut page)?;
     fs::write(folder.join(man.get_filename()), page)
 }
 

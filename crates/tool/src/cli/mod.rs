@@ -22,6 +22,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::config::reference;
+
 pub(crate) use care::*;
 pub(crate) use exchange::*;
 pub(crate) use look::*;
@@ -90,8 +92,9 @@ pub(crate) enum Command {
     Keep(KeepArgs),
     /// Show each setting and where it comes from, or change the configuration file
     ///
-    /// The file is ~/.config/vkstash/config.toml; with --dir, config.toml in that stash. docs/configuration.md says
-    /// what may stand in it.
+    /// The file is ~/.config/vkstash/config.toml; with --dir, config.toml in that stash. An unknown name is an error:
+    /// the line and what was meant are printed. docs/configuration.md says which file counts.
+    #[command(after_long_help = reference::settings())]
     Config(ConfigArgs),
     /// Show or store what background work may do: what is made before programs ask for it
     ///
@@ -134,7 +137,7 @@ pub(crate) enum Command {
     /// Make stashes that programs only read, for images and machines that many share, and say which are used
     ///
     /// Programs look into them after their user's own stash: first those that `vkstash run --base` names, then those
-    /// in VKSTASH_BASE, and then those that were added here (docs/bases.md).
+    /// in VKSTASH_BASE, and then those that were added here (docs/remote.md).
     Base(BaseArgs),
     /// Take in what `export` wrote, or an archive of Fossilize (.foz), as Steam has them
     ///

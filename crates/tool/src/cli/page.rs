@@ -122,7 +122,8 @@ fn section(command: &Command, level: usize) -> String {
     if !items.is_empty() {
         text += &(items + "\n");
     }
-    if let Some(details) = command.get_after_long_help() {
+    // The settings stand in docs/configuration.md, out of the same list.
+    if let Some(details) = command.get_after_long_help().filter(|_| command.get_name() != "config") {
         text += &format!("{}\n\n", linked(details.to_string().trim()));
     }
     for below in command.get_subcommands().filter(is_visible) {

@@ -65,6 +65,9 @@ pub(crate) struct UpdateLimits {
     pub(crate) minutes: u64,
 }
 
+/// How long it may work at a time where no file says.
+const UPDATE_MINUTES: u64 = 60;
+
 /// Those of these settings.
 pub(crate) fn update_limits(of_root: &Settings) -> UpdateLimits {
     let processors = of_root.update_processors.and_then(|processors| usize::try_from(processors).ok());
@@ -74,7 +77,7 @@ pub(crate) fn update_limits(of_root: &Settings) -> UpdateLimits {
         is_on: of_root.updates.unwrap_or(true),
         processors: processors.unwrap_or((machine::processors() / 2).max(1)),
         memory: of_root.update_memory.unwrap_or_else(memory),
-        minutes: of_root.update_minutes.unwrap_or(60),
+        minutes: of_root.update_minutes.unwrap_or(UPDATE_MINUTES),
     }
 }
 

@@ -3,6 +3,8 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
+use vkstash_model::variables::LIBRARY;
+
 use crate::system::elf::{self, Arch, ElfError};
 
 /// The file name that Cargo gives it.
@@ -10,9 +12,6 @@ const FILE_NAME: &str = "libVkLayer_vkstash.so";
 
 /// The file name of the worker that is no tool.
 const WORKER: &str = "vkstash-worker";
-
-/// The environment variable that names another library.
-pub(crate) const VARIABLE: &str = "VKSTASH_LIBRARY";
 
 /// A layer library that the Vulkan loader can be pointed at.
 #[derive(Clone, Debug)]
@@ -44,7 +43,7 @@ pub(crate) enum LibraryError {
     Unusable { path: PathBuf, reason: ElfError },
     #[error(
         "the layer library {FILE_NAME} was found neither beside this tool nor in ../lib: \
-         build it (cargo build --release), or name it with --library or {VARIABLE}"
+         build it (cargo build --release), or name it with --library or {LIBRARY}"
     )]
     NotFound,
 }
@@ -72,7 +71,7 @@ pub(crate) fn named_and_staged(
 /// The libraries that came with this tool: the one of its own architecture, then the 32-bit one if there is one. The
 /// library that VKSTASH_LIBRARY names replaces them.
 pub(crate) fn find() -> Result<Vec<Library>, LibraryError> {
-    if let Some(path) = env::var_os(VARIABLE).filter(|value| !value.is_empty()) {
+    if let Some(path) = env::var_os(LIBRARY).filter(|value| !value.is_empty()) {
         return Ok(vec![named(Path::new(&path))?]);
     }
     let executable = env::current_exe().ok();

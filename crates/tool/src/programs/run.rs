@@ -15,7 +15,9 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf, absolute};
 use std::process::{Child, Command, ExitCode, ExitStatus};
 
-use vkstash_model::variables::{DISABLE, EXCLUDED_PROGRAMS};
+use vkstash_model::variables::{
+    BASE, DIR, DISABLE, DRIVER_LIMITS, EXCLUDED_PROGRAMS, REPORT, TRANSLATOR_CACHES,
+};
 use vkstash_store::reports::runs;
 use vkstash_store::settings::excluded::{USUAL, is_excluded};
 use vkstash_store::settings::{self, CacheKinds};
@@ -40,18 +42,6 @@ use self::remote::Remote;
 /// Exit statuses of a command that could not be started, as shells use them.
 const NOT_FOUND: u8 = 127;
 const NOT_STARTED: u8 = 126;
-
-/// The variable that names stashes that are only read.
-const BASE: &str = "VKSTASH_BASE";
-
-/// The variable that says what happens to the limits of the drivers' own caches if no option does.
-const DRIVER_LIMITS: &str = "VKSTASH_DRIVER_LIMITS";
-
-/// The variable that says where the translators' caches are if no option does.
-const TRANSLATOR_CACHES: &str = "VKSTASH_TRANSLATOR_CACHES";
-
-/// The variable that names the folder of reports.
-const REPORT: &str = "VKSTASH_REPORT";
 
 pub(crate) fn main(args: RunArgs) -> ExitCode {
     match run(args) {
@@ -248,7 +238,7 @@ fn prepare(
     include_named(command, stored.excluded_programs.as_deref(), args.quiet);
     command.env(REPORT, folder.report_folder());
     if let Some(dir) = dir {
-        command.env("VKSTASH_DIR", dir);
+        command.env(DIR, dir);
     }
     Ok(Ok(Prepared { folder, _manifests: manifests }))
 }

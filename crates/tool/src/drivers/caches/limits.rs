@@ -84,9 +84,19 @@ fn planned_with(variable: Variable<'_>, free: impl Fn(&Path) -> Option<u64>) -> 
 mod tests {
     use std::path::PathBuf;
 
+    use vkstash_model::variables;
+
     use super::*;
 
     const GIB: u64 = 1 << 30;
+
+    #[test]
+    fn the_list_of_variables_has_the_numbers() {
+        let is_it = |variable: &&variables::Variable| variable.name == variables::DRIVER_LIMITS;
+        let meaning = variables::ALL.iter().find(is_it).unwrap().meaning;
+        assert_eq!(SHARE_OF_FREE, 4);
+        assert!(meaning.contains(&format!("to {} GiB, at most a quarter of the free", MOST_BYTES / GIB)));
+    }
 
     fn with(variables: &'static [(&str, &str)], free: u64) -> Vec<DriverLimit> {
         let value =
