@@ -130,17 +130,12 @@ pub const ALL: &[Variable] = &[
         "in place of the setting `excluded-programs`; empty: none",
         "",
     ),
-    of_user(
-        BACKGROUND,
-        "`allowed`, `intrusive`, `disabled`, `profiling`",
-        "in place of the setting `background`",
-        "",
-    ),
+    of_user(BACKGROUND, "a mode", "in place of the setting `background`", ""),
     of_user(
         BACKGROUND_WORKERS,
         "a number; 2 by default, 1 on one or two processors",
         "most threads for background work; where it is not set, a program with few pipelines may get none",
-        "background.md",
+        "",
     ),
     of_user(DEVELOPER_MODE, "`1`", "as the setting `developer-mode`", ""),
     of_user(
@@ -159,7 +154,7 @@ pub const ALL: &[Variable] = &[
     of_user(
         END_MS,
         "milliseconds; 50 by default",
-        "longest wait of a program at its end for records that are not written yet",
+        "longest wait of a program at its end for unwritten records",
         "",
     ),
     of_user(
@@ -173,15 +168,10 @@ pub const ALL: &[Variable] = &[
         FINISH,
         "`0`, `1`",
         "after the end of a program, record what it has left; by default unless on battery",
-        "prewarm.md",
-    ),
-    of_user(TOOL, "file", "the tool that is started for both, if none is near the library", ""),
-    of_user(
-        LIBRARY,
-        "file",
-        "the layer library for `vkstash run`, `vkstash install` and `vkstash prewarm`",
         "",
     ),
+    of_user(TOOL, "file", "the tool that is started for both, if none is near the library", ""),
+    of_user(LIBRARY, "file", "the layer library that the tool uses", ""),
     of_user(
         DRIVER_LIMITS,
         "`raise` (default), `keep`",
@@ -194,7 +184,7 @@ pub const ALL: &[Variable] = &[
         "`stash` (default), `keep`",
         "`vkstash run` has the caches of DXVK and vkd3d-proton in the stash, unless `DXVK_SHADER_CACHE_PATH` or \
          `VKD3D_SHADER_CACHE_PATH` is set",
-        "translators.md#the-translators-own-caches",
+        "translators.md",
     ),
     of_user(
         LOG,
@@ -210,12 +200,7 @@ pub const ALL: &[Variable] = &[
         "append background tasks, slow creation calls and pipelines to it, for Perfetto and chrome://tracing",
         "",
     ),
-    of_user(
-        REMOTE_PASSWORD,
-        "text",
-        "the password of the key that `vkstash-remote` signs with",
-        "remote.md#trust",
-    ),
+    of_user(REMOTE_PASSWORD, "text", "the password of the key that `vkstash-remote` signs with", ""),
     of(
         Audience::Measurement,
         ASK_FIRST,

@@ -77,7 +77,7 @@ pub const SETTINGS: [Setting; 14] = [
     setting(FREE_SPACE, SIZE, "3 % of the disk, at most 1GiB")
         .means("space that stays free; `\"none\"` is 0", ""),
     setting(DEVICE_AGE, "days, or `\"none\"`", "180")
-        .means("what was made for a replaced device or driver goes so long after its last use", "bounds.md"),
+        .means("what was made for a replaced device or driver goes so long after its last use", ""),
     setting(MODULES, "`\"all\"`, `\"none\"`, or a number", "all")
         .of_applications()
         .means("shader code that is kept; a number: what one of so many last runs has used", ""),
@@ -92,14 +92,11 @@ pub const SETTINGS: [Setting; 14] = [
         "none",
     )
     .of_applications()
-    .means(
-        "caches that are neither used nor filled; the list of a section replaces that of all",
-        "sessions.md#control",
-    ),
+    .means("caches that are neither used nor filled; the list of a section replaces that of all", ""),
     setting(BASES, "list of at most 16 absolute paths", "none")
         .means("stashes that programs read and never write", "remote.md#bases"),
     setting(EXCLUDED_PROGRAMS, "list of patterns", "the usual list")
-        .means("programs that the layer leaves alone", "configuration.md#programs-that-are-left-alone"),
+        .means("programs that the layer leaves alone", ""),
     setting(UPDATES, SWITCH, "true")
         .means("the service compiles pipelines again after an update of a driver", "prewarm.md"),
     setting(UPDATE_PROCESSORS, "a number from 1 on", "half of them")

@@ -48,12 +48,8 @@ mod tests {
 
     /// A meaning with a link.
     fn linked(meaning: &str, page: &str) -> String {
-        let (file, section) = page.split_once('#').unwrap_or((page, ""));
-        match (file, section) {
-            ("", _) => meaning.to_owned(),
-            ("configuration.md", section) => format!("{meaning} ([below](#{section}))"),
-            (file, _) => format!("{meaning} ([{file}]({page}))"),
-        }
+        let (file, _) = page.split_once('#').unwrap_or((page, ""));
+        if file.is_empty() { meaning.to_owned() } else { format!("{meaning} ([{file}]({page}))") }
     }
 
     fn of_settings() -> String {
