@@ -258,3 +258,49 @@ fn a_command_publishes_its_own_application_alone() {
         assert_eq!(published(), [own(), own()]);
     });
 }
+
+/// What a command prints, which must succeed.
+fn printed(env: &Env, program: &Path, arguments: &[&str]) -> String {
+    let mut command = Command::new(program);
+    env.apply(&mut command);
+    let output = command.args(arguments).output().unwrap();
+    said(&output);
+    String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
+}
+
+/// "What to put on 50 nodes" of docs/remote.md, command by command, and how to undo it.
+#[test]
+fn nodes_are_served_by_what_the_page_puts_on_them() {
+    scenario(STEPS, |scenario| {
+        let Some([tool, remote]) = tools() else { return };
+        let builder = under(scenario, "builder", json!({}));
+        let (node, undone) = (under(scenario, "node", json!({})), under(scenario, "undone", json!({})));
+        let of_disk = under(scenario, "of-disk", json!({}));
+        let (url, key) = store(scenario, &remote, &["node", "undone"]);
+        let work = Work { first: FIRST, count: 8, ..Work::default() };
+        run_work(scenario, &builder, &tool, &[], &work);
+
+        // With a shared disk: a link names the base.
+        let disk = |name: &str| scenario.folder().join("disk").join(name);
+        fs::create_dir(scenario.folder().join("disk")).unwrap();
+        printed(&builder, &tool, &["base", "build", disk("1").to_str().unwrap()]);
+        std::os::unix::fs::symlink("1", disk("current")).unwrap();
+        let served = run_work(scenario, &of_disk.var("VKSTASH_BASE", disk("current")), &tool, &[], &work);
+        assert!(served.contains("; 8 of 8 pipelines were ready"), "{served}");
+
+        // With an object store.
+        printed(&builder, &remote, &["push", "--to", &url, "--key", key.to_str().unwrap()]);
+        for machine in [&node, &undone] {
+            let base = printed(machine, &remote, &["pull", "--from", &url, "--all", "--print-base"]);
+            printed(machine, &tool, &["base", "add", &base]);
+            assert!(printed(machine, &tool, &["base", "list"]).contains(&base));
+            assert_eq!(printed(machine, &remote, &["check", &base]), "");
+        }
+        let served = run_work(scenario, &node, &tool, &[], &work);
+        assert!(served.contains("; 8 of 8 pipelines were ready"), "{served}");
+        let base = printed(&undone, &remote, &["pull", "--from", &url, "--print-base"]);
+        printed(&undone, &tool, &["base", "remove", &base]);
+        let compiled = run_work(scenario, &undone, &tool, &[], &work);
+        assert!(compiled.contains("; 0 of 8 pipelines were ready"), "{compiled}");
+    });
+}
