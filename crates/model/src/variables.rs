@@ -40,7 +40,7 @@ pub const ASK_FIRST: &str = "VKSTASH_ASK_FIRST";
 pub const SERVED_WIDTH: &str = "VKSTASH_SERVED_WIDTH";
 /// Folder that every process writes the report of its run to, beside the one in its stash.
 pub const REPORT: &str = "VKSTASH_REPORT";
-/// The mode of background work: `allowed`, `intrusive`, `disabled` or `profiling` (docs/background.md). With the last
+/// The mode of background work: `allowed`, `intrusive`, `disabled` or `profiling` (docs/process.md). With the last
 /// two what only background work needs is not recorded.
 pub const BACKGROUND: &str = "VKSTASH_BACKGROUND";
 /// How many threads do background work at most, beside those of a commit at high priority; 0 means none.
@@ -162,7 +162,7 @@ pub const ALL: &[Variable] = &[
         "`0`, `1`",
         "after an update of a driver, compile again, while the program runs, what it used; by default unless on \
          battery or on one processor",
-        "prewarm.md",
+        "prewarm.md#while-a-program-runs-and-after-it",
     ),
     of_user(
         FINISH,

@@ -1,5 +1,5 @@
-//! Tests of the pages: each is reached from README.md, each link leads somewhere, and the limits that a table names are
-//! those of the code.
+//! Tests of the pages: each is reached from README.md, each link leads somewhere, a limit that a table names is that
+//! of the code, and a default stands on one page.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -275,4 +275,102 @@ fn constants_are_read() {
 fn rows_with_constants_are_found() {
     let text = "| a | b | constant |\n|---|---|---|\n| c | 1 ms | `d` |\n\n| e | f | g |\n";
     assert_eq!(rows_with_constants(text), [("1 ms", "`d`")]);
+}
+
+/// The page with the lists of settings and variables, which are made of the code.
+const CONFIGURATION: &str = "docs/configuration.md";
+
+/// The names and default numbers of the tables that are made of lists in the code: `limit` and `4 GiB`.
+fn defaults(configuration: &str) -> Vec<(String, String)> {
+    let generated = configuration.split("<!-- generated: ").skip(1);
+    let rows = generated.flat_map(|rest| rest.split("<!-- end -->").next().unwrap().lines().skip(3));
+    let of_row = |row: &str| {
+        let name = row.split('`').nth(1)?.to_owned();
+        let cells: Vec<&str> = row.trim_matches('|').split(" | ").collect();
+        // Settings have a column of defaults; of variables the values name it.
+        let cell = match cells.as_slice() {
+            [_, _, default, _] => default,
+            [_, value, _] if value.contains("by default") => value,
+            _ => return None,
+        };
+        let from = cell.find(|letter: char| letter.is_ascii_digit())?;
+        let rest = &cell[from..];
+        let digits = rest.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(rest.len());
+        let unit = ["GiB", "MiB"].into_iter().find(|unit| rest[digits..].trim_start().starts_with(unit));
+        let number =
+            unit.map_or_else(|| rest[..digits].to_owned(), |unit| format!("{} {unit}", &rest[..digits]));
+        // Small numbers stand everywhere.
+        (number.len() > 1).then_some((name, number))
+    };
+    rows.filter_map(of_row).collect()
+}
+
+/// Whether a text has this number, not as a part of a longer one.
+fn has_number(text: &str, number: &str) -> bool {
+    let text = text.replace("GiB", " GiB").replace("MiB", " MiB").replace("  ", " ");
+    let is_part =
+        |letter: Option<char>| letter.is_some_and(|letter| letter.is_ascii_alphanumeric() || letter == ',');
+    text.match_indices(number).any(|(at, _)| {
+        let (before, after) = (&text[..at], &text[at + number.len()..]);
+        !is_part(before.chars().next_back())
+            && !after.starts_with(|letter: char| letter.is_ascii_alphanumeric())
+    })
+}
+
+/// The paragraphs, items and rows of a page.
+fn pieces(text: &str) -> Vec<String> {
+    let mut pieces = vec![String::new()];
+    for line in prose(text) {
+        let starts = ["| ", "- ", "* "].iter().any(|start| line.trim_start().starts_with(start));
+        if line.trim().is_empty() || starts {
+            pieces.push(String::new());
+        }
+        *pieces.last_mut().unwrap() += line;
+        pieces.last_mut().unwrap().push(' ');
+    }
+    pieces
+}
+
+/// What says a default again that the lists say. A limit beside its constant is compared with the code.
+fn said_again(text: &str, defaults: &[(String, String)]) -> Vec<String> {
+    let repeats = |piece: &String| {
+        let found = defaults.iter().find(|(name, number)| {
+            let names = piece.contains(&format!("`{name}")) || piece.contains(&format!("`--{name}"));
+            names && has_number(piece, number)
+        });
+        found.map(|(name, number)| format!("{name} is {number}: {piece}"))
+    };
+    let is_checked = |piece: &&String| !piece.contains(".rs::") || !piece.starts_with("| ");
+    pieces(text).iter().filter(is_checked).filter_map(repeats).collect()
+}
+
+#[test]
+fn a_default_stands_on_one_page() {
+    let pages = pages();
+    let defaults = defaults(&pages[Path::new(CONFIGURATION)]);
+    assert!(defaults.len() >= 5, "{defaults:?}");
+    // What commands.md says is made of the code, too, and evidence says what was measured.
+    let is_checked = |page: &&PathBuf| {
+        let is_made = [CONFIGURATION, "docs/commands.md"].iter().any(|made| *page == Path::new(made));
+        !is_made && !page.starts_with("docs/evidence") && !page.starts_with("layer-tests")
+    };
+    let checked = pages.iter().filter(|(page, _)| is_checked(page));
+    let said: Vec<String> = checked
+        .flat_map(|(page, text)| said_again(text, &defaults).into_iter().map(move |text| (page, text)))
+        .map(|(page, text)| format!("{}: {text}", page.display()))
+        .collect();
+    assert!(said.is_empty(), "docs/configuration.md says it:\n{}", said.join("\n"));
+}
+
+#[test]
+fn defaults_that_are_said_again_are_found() {
+    let page = "<!-- generated: settings -->\n| n | v | d | m |\n|---|---|---|---|\n| `limit` \\* | size | 4GiB | a |\n\
+                | `x` | b | none | c |\n<!-- end -->\n<!-- generated: v -->\n| v | a | m |\n|---|---|---|\n\
+                | `V_MS` | milliseconds; 15 by default | c |\n| `W` | a number; 2 by default | d |\n<!-- end -->\n";
+    let defaults = defaults(page);
+    assert_eq!(defaults, [("limit", "4 GiB"), ("V_MS", "15")].map(|(a, b)| (a.to_owned(), b.to_owned())));
+    let text = "At most 4 GiB (`limit`).\n\nA `limit` of 64 GiB.\n\n| `V_MS` | 15 ms | `a.rs::B` |\n- 15 ms, by\n  `V_MS=0`\n";
+    let said = said_again(text, &defaults);
+    assert_eq!(said.len(), 2, "{said:?}");
+    assert!(said[0].starts_with("limit is 4 GiB: At most") && said[1].starts_with("V_MS is 15"), "{said:?}");
 }

@@ -69,9 +69,10 @@ const SWITCH: &str = "`true` or `false`";
 
 /// All settings.
 pub const SETTINGS: [Setting; 14] = [
-    setting(LIMIT, SIZE, "4GiB")
-        .of_applications()
-        .means("size of all applications together; in a section, of this one", "bounds.md"),
+    setting(LIMIT, SIZE, "4GiB").of_applications().means(
+        "size of all applications together; in a section, of this one",
+        "process.md#what-a-stash-keeps",
+    ),
     setting(APPLICATION_LIMIT, SIZE, "none")
         .means("size of each application without a `limit` of its own", ""),
     setting(FREE_SPACE, SIZE, "3 % of the disk, at most 1GiB")
@@ -83,7 +84,7 @@ pub const SETTINGS: [Setting; 14] = [
         .means("shader code that is kept; a number: what one of so many last runs has used", ""),
     setting(BACKGROUND, "`\"allowed\"`, `\"intrusive\"`, `\"disabled\"` or `\"profiling\"`", "allowed")
         .of_applications()
-        .means("what background work may do", "background.md"),
+        .means("what background work may do", "process.md#work-ahead"),
     setting(DEVELOPER_MODE, SWITCH, "false")
         .means("programs may use the modes for developers, and control caches", "sessions.md#control"),
     setting(
@@ -98,7 +99,7 @@ pub const SETTINGS: [Setting; 14] = [
     setting(EXCLUDED_PROGRAMS, "list of patterns", "the usual list")
         .means("programs that the layer leaves alone", ""),
     setting(UPDATES, SWITCH, "true")
-        .means("the service compiles pipelines again after an update of a driver", "prewarm.md"),
+        .means("the service compiles pipelines again after an update of a driver", "commands.md#the-service"),
     setting(UPDATE_PROCESSORS, "a number from 1 on", "half of them")
         .means("processors that this may take", ""),
     setting(UPDATE_MEMORY, SIZE, "a quarter of the machine's")

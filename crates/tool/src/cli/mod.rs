@@ -64,22 +64,22 @@ pub(crate) enum Command {
     ///
     /// One line for each of the applications that were used last: how often its last session stuttered because of
     /// compiling, and how many of its pipelines were ready. With a NAME, a row for each session.
-    #[command(after_long_help = include_str!("pages/stats.md"))]
+    #[command(after_long_help = include_str!("pages/stats.txt"))]
     Stats(StatsArgs),
     /// List the applications in the stash, the one that was used last first
     List(ListArgs),
     /// Show the pipelines of an application, or what one of them is made of
     ///
     /// A pipeline is named by digits that only its key begins with, or by `latest`.
-    #[command(after_long_help = include_str!("pages/show.md"))]
+    #[command(after_long_help = include_str!("pages/show.txt"))]
     Show(ShowArgs),
     /// Write an HTML page about an application: its last runs, its slowest pipelines, and its stash over time
-    #[command(after_long_help = include_str!("pages/report.md"))]
+    #[command(after_long_help = include_str!("pages/report.txt"))]
     Report(ReportArgs),
     /// Watch what running programs do: which pipeline is compiling now, and for how long
     ///
     /// Nothing is asked of the programs.
-    #[command(after_long_help = include_str!("pages/watch.md"))]
+    #[command(after_long_help = include_str!("pages/watch.txt"))]
     Watch(WatchArgs),
     /// Show what a segment file of a stash holds
     ///
@@ -88,7 +88,7 @@ pub(crate) enum Command {
     /// Show how much is kept and why, or change it
     ///
     /// Sizes are bytes, or have a unit: 512MiB, 4GiB. What you set is written to your configuration file, as by
-    /// `vkstash config`; docs/bounds.md says what is evicted first.
+    /// `vkstash config`; docs/process.md says what is evicted first.
     Keep(KeepArgs),
     /// Show each setting and where it comes from, or change the configuration file
     ///
@@ -110,7 +110,7 @@ pub(crate) enum Command {
     /// Find out why programs run without the stash, or with little use of it
     ///
     /// It ends with 1 if anything is wrong.
-    #[command(after_long_help = include_str!("pages/doctor.md"))]
+    #[command(after_long_help = include_str!("pages/doctor.txt"))]
     Doctor(DoctorArgs),
     /// What `doctor` asks the loader and the drivers with
     #[command(hide = true, name = "doctor-probe")]
@@ -148,7 +148,7 @@ pub(crate) enum Command {
     ///
     /// Recipes that programs used on a device are compiled for its present driver, the most recently used first, in
     /// processes that may crash or hang without harm. What is interrupted goes on where it was.
-    #[command(after_long_help = include_str!("pages/prewarm.md"))]
+    #[command(after_long_help = include_str!("pages/prewarm.txt"))]
     Prewarm(PrewarmArgs),
     /// A worker of `prewarm`
     #[command(hide = true, name = "prewarm-worker")]
@@ -159,7 +159,7 @@ pub(crate) enum Command {
     ///
     /// Programs check each record when they read it, so damage costs only what it hit. They may run meanwhile. It ends
     /// with 1 if anything is left that is not whole.
-    #[command(after_long_help = include_str!("pages/verify.md"))]
+    #[command(after_long_help = include_str!("pages/verify.txt"))]
     Verify(VerifyArgs),
     /// Print what a shell needs to complete commands and options
     ///

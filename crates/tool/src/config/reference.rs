@@ -14,8 +14,10 @@ pub(crate) fn settings() -> String {
     for setting in SETTINGS {
         let star = if setting.is_of_applications { " *" } else { "" };
         let meaning = with_page(setting.meaning, setting.page);
-        let item =
-            format!("`{}`{star}: {} (by default: {}): {meaning}", setting.name, setting.value, setting.default);
+        let item = format!(
+            "`{}`{star}: {} (by default: {}): {meaning}",
+            setting.name, setting.value, setting.default
+        );
         let options = textwrap::Options::new(WIDTH).initial_indent("* ").subsequent_indent("  ");
         text += &(textwrap::fill(&item, options) + "\n");
     }
@@ -115,9 +117,9 @@ mod tests {
     #[test]
     fn the_help_has_every_setting_in_short_lines() {
         let help = settings();
-        assert!(SETTINGS.iter().all(|setting| help.contains(&format!("\n  {}", setting.name))), "{help}");
+        assert!(SETTINGS.iter().all(|setting| help.contains(&format!("\n* `{}`", setting.name))), "{help}");
         assert!(
-            help.contains("\n  limit *: size, or `\"none\"` (by default: 4GiB)\n      size of all "),
+            help.contains("\n* `limit` *: size, or `\"none\"` (by default: 4GiB): size of all "),
             "{help}"
         );
         let longest = help.lines().max_by_key(|line| line.len()).unwrap();
