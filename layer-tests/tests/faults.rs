@@ -4,7 +4,7 @@
 use std::ffi::{CStr, CString, c_void};
 use std::os::unix::ffi::OsStringExt as _;
 use std::ptr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, OnceLock};
 
 use ash::vk;
 use serde::Deserialize;
@@ -124,6 +124,76 @@ fn a_panic_while_a_device_is_looked_up_does_not_fail_the_program() {
         for number in 1..=8 {
             let place = format!("device looked up:{number}");
             assert_untouched(scenario, env, &Work::default(), &place, &format!("stash-{number}"));
+        }
+    });
+}
+
+/// The device, the work, and what it came to.
+type Late = (Device, Work, Option<Done>);
+
+static LATE: Mutex<Option<Late>> = Mutex::new(None);
+static KEY: OnceLock<libc::pthread_key_t> = OnceLock::new();
+
+/// Does the work on a thread whose thread-local storage is gone: in the third round of destructors, because Rust's
+/// standard library may need two.
+extern "C" fn does_it(round: *mut c_void) {
+    if round.addr() < 3 {
+        // SAFETY: a live key; its destructor does not follow the value.
+        unsafe { libc::pthread_setspecific(*KEY.get().unwrap(), ptr::without_provenance(round.addr() + 1)) };
+        return;
+    }
+    let mut late = LATE.lock().unwrap();
+    let (device, work, done) = late.as_mut().unwrap();
+    *done = Some(work.run(device));
+}
+
+/// The step: the work in a destructor of thread-specific data, where the layer passes calls on undescribed. The
+/// results, and how often the driver was called.
+fn in_a_destructor(input: &Value) -> Value {
+    let work: Work = serde_json::from_value(input.clone()).unwrap();
+    let instance = Instance::new(&InstanceOptions::default()).unwrap();
+    let driver = TestDriver::open();
+    let device = Device::new(&instance, &work.device_options()).unwrap();
+    *LATE.lock().unwrap() = Some((device, work, None));
+    let mut key = 0;
+    // SAFETY: a function of this program, and a valid pointer for the key.
+    assert_eq!(unsafe { libc::pthread_key_create(&mut key, Some(does_it)) }, 0);
+    KEY.set(key).unwrap();
+    let thread = std::thread::spawn(|| {
+        let late = LATE.lock().unwrap();
+        // The layer's thread-local storage exists from here on.
+        assert!(Work { first: 100, ..Work::default() }.run(&late.as_ref().unwrap().0).all_made());
+        // SAFETY: a live key; its destructor does not follow the value.
+        unsafe { libc::pthread_setspecific(*KEY.get().unwrap(), ptr::without_provenance(1)) };
+        TestDriver::open().take_record();
+    });
+    thread.join().unwrap();
+    let (device, _, done) = LATE.lock().unwrap().take().unwrap();
+    let record = driver.take_record();
+    drop(device);
+    let calls = record["calls"].as_array().unwrap();
+    let creates = |call: &&Value| call["command"].as_str().unwrap().ends_with("Pipelines");
+    json!({ "done": done, "violations": record["violations"], "made": calls.iter().filter(creates).count() })
+}
+
+/// Where the layer fails before it knows whether the stages have code, the driver must not get the call.
+#[test]
+fn a_call_of_which_nothing_is_known_fails_without_the_driver() {
+    scenario(&[("step", in_a_destructor)], |scenario| {
+        if !cfg!(debug_assertions) {
+            return scenario.not_here("a release build cannot inject failures");
+        }
+        let env = scenario.on(Driver::Test(json!({}))).unwrap();
+        for shader in [Shader::Compute, Shader::RenderPass] {
+            let work = Work { shader, batch: 3, identifiers: true, ..Work::default() };
+            let sound: Seen = scenario.run_ok("step", &env, &work).value;
+            assert_eq!((sound.done.all_made(), sound.made), (true, json!(1)));
+            let outcome = scenario.run("step", &env.clone().var("VKSTASH_TEST_PANIC", "call judged"), &work);
+            let failed: Seen = serde_json::from_value(outcome.ok()).unwrap();
+            assert!(outcome.stderr.contains("panicked at"), "it was not reached: {}", outcome.stderr);
+            assert_eq!(failed.done.results, [vk::Result::ERROR_UNKNOWN.as_raw()]);
+            assert_eq!((failed.done.made, failed.made), (vec![false; 3], json!(0)));
+            assert_eq!(failed.violations, Vec::<String>::new());
         }
     });
 }

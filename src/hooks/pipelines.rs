@@ -109,8 +109,11 @@ pub(super) unsafe fn untouched<I: CreateInfo>(
     pipelines: *mut vk::Pipeline,
     below: impl FnOnce() -> vk::Result,
 ) -> vk::Result {
-    // SAFETY: `infos` and `pipelines` are the program's arrays of `count` elements (the caller's # Safety section).
-    let refuse = || unsafe { own::refuse_impossible(device, count, infos, pipelines) };
+    let refuse = || {
+        faults::here("call judged");
+        // SAFETY: `infos` and `pipelines` are the program's arrays of `count` elements (the caller's # Safety section).
+        unsafe { own::refuse_impossible(device, count, infos, pipelines) }
+    };
     // Whether the driver may see it cannot be told then.
     let unknown = || {
         // SAFETY: valid for its count.
