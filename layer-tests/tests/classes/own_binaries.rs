@@ -6,6 +6,7 @@ use ash::vk;
 use serde_json::{Value, json};
 use vkstash_layer_tests::child::scenario;
 use vkstash_layer_tests::env::Driver;
+use vkstash_layer_tests::test_driver::TestDriver;
 use vkstash_layer_tests::vulkan::{Device, IDENTIFIER_EXTENSION, binaries, spirv};
 use vkstash_layer_tests::work::UNKNOWN_STRUCTURE;
 
@@ -174,6 +175,59 @@ fn the_programs_own_binaries_work_as_without_the_layer() {
                         }
                     }
                 }
+            }
+        }
+    });
+}
+
+/// The step: results for an identifier whose code the stash has, and for one that nobody issued. On the test driver
+/// also how many of the calls it got.
+fn without_code(_: &Value) -> Value {
+    let rig = Rig::with(Options { binaries: true, ..Options::default() });
+    let device = &rig.device;
+    let stage = rig.stage(vk::ShaderStageFlags::COMPUTE, &spirv::compute(3));
+    let plain = Info::default().stage(stage).layout(device.compute_layout());
+    let known = named(plain, &device.identifier_of_code(&spirv::compute(3)));
+    let unknown = named(plain, &[0x77; 32]);
+    let driver = std::env::var_os("VKSTASH_TEST_ICD").map(|_| TestDriver::open());
+    let results = [known, unknown].map(|info| {
+        driver.iter().for_each(|driver| _ = driver.take_record());
+        // SAFETY: a valid create info.
+        let (key, _) = unsafe { binaries::pipeline_key(device, chain(&info)) };
+        let probed = probe(device, &info).map_or_else(vk::Result::as_raw, |made| {
+            made.iter().for_each(|&binary| binaries::destroy(device, binary));
+            0
+        });
+        let asked = driver.as_ref().map(|driver| {
+            let record = driver.take_record();
+            assert_eq!(record["violations"], json!([]));
+            let names = ["vkGetPipelineKeyKHR", "vkCreatePipelineBinariesKHR"];
+            let is_asked = |call: &&Value| names.iter().any(|name| call["command"] == *name);
+            record["calls"].as_array().unwrap().iter().filter(is_asked).count()
+        });
+        (key.as_raw(), probed, asked)
+    });
+    json!(results)
+}
+
+/// A driver that has identifiers takes the layer's for one of its own, and gives a key that no module will have.
+#[test]
+fn an_emulated_identifier_without_code_has_no_key_and_no_binaries() {
+    /// VK_PIPELINE_BINARY_MISSING_KHR.
+    const MISSING: i32 = 1_000_483_000;
+    scenario(&[("without code", without_code)], |scenario| {
+        let test =
+            json!({ "pipeline_binary": true, "api_version": "1.4", "disk_cache": true, "identifiers": true });
+        for driver in [Driver::Test(test), Driver::Radv] {
+            let Some(env) = scenario.on(driver) else { continue };
+            let env = env.var("VKSTASH_IDENTIFIERS", "emulate");
+            let results: [(i32, i32, Option<u64>); 2] = scenario.run_ok("without code", &env, &()).value;
+            let [known, unknown] = results;
+            assert_eq!(known.0, 0, "{}: {results:?}", env.driver().name());
+            let refused = (vk::Result::ERROR_UNKNOWN.as_raw(), MISSING);
+            assert_eq!((unknown.0, unknown.1), refused, "{}: {results:?}", env.driver().name());
+            if let (Some(of_known), Some(of_unknown)) = (known.2, unknown.2) {
+                assert!(of_known >= 2 && of_unknown == 0, "{results:?}");
             }
         }
     });
