@@ -68,6 +68,7 @@ mod shader_objects;
 mod shader_objects_faults;
 mod siblings;
 mod signals;
+mod stacks;
 mod states;
 mod traces;
 mod translating;
