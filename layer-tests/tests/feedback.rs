@@ -3,11 +3,16 @@
 use std::path::Path;
 use std::process::Command;
 
-use ash::vk::PipelineCreationFeedbackFlags as Flags;
+use std::time::{Duration, Instant};
+
+use ash::vk::{self, PipelineCreationFeedbackFlags as Flags};
+use serde_json::{Value, json};
 use vkstash_layer_tests::bench::report::Report;
 use vkstash_layer_tests::child::{Scenario, scenario};
 use vkstash_layer_tests::env::{Driver, Env};
 use vkstash_layer_tests::report::Reports;
+use vkstash_layer_tests::test_driver::TestDriver;
+use vkstash_layer_tests::vulkan::{Device, DeviceOptions, Instance, InstanceOptions, spirv};
 
 /// Two programs with their folders, one of them with the layer.
 struct Pair<'a> {
@@ -146,5 +151,50 @@ fn a_loaded_cache_with_few_pipelines_still_gives_its_hits() {
         pair.same("stash", "file", &little);
         let twice = ["--cache", "file", "--state", "shaders", "--count", "60", "--times", "2"];
         assert_eq!(count(&pair.same("stash", "file", &twice)), 80);
+    });
+}
+
+/// The step: the microseconds of a creation call, the feedback's duration, and the number of the driver's calls.
+fn timed(_: &Value) -> Value {
+    let instance = Instance::new(&InstanceOptions::default()).unwrap();
+    let options = DeviceOptions { cache_control: true, ..DeviceOptions::default() };
+    let device = Device::new(&instance, &options).unwrap();
+    let stage = vk::PipelineShaderStageCreateInfo::default()
+        .stage(vk::ShaderStageFlags::COMPUTE)
+        .module(device.module(&spirv::compute(1)))
+        .name(c"main");
+    let mut feedback = vk::PipelineCreationFeedback::default();
+    let mut asked =
+        vk::PipelineCreationFeedbackCreateInfo::default().pipeline_creation_feedback(&mut feedback);
+    let layout = device.compute_layout();
+    let info = vk::ComputePipelineCreateInfo::default().stage(stage).layout(layout).push_next(&mut asked);
+    let driver = TestDriver::open();
+    driver.take_record();
+    let began = Instant::now();
+    // SAFETY: a valid create info.
+    let (result, _) = unsafe { device.create_compute(vk::PipelineCache::null(), &[info]) };
+    let took = began.elapsed();
+    assert_eq!(result, vk::Result::SUCCESS);
+    let record = driver.take_record();
+    let calls = record["calls"].as_array().unwrap();
+    let calls = calls.iter().filter(|call| call["command"] == "vkCreateComputePipelines").count();
+    json!([took.as_micros() as u64, feedback.duration / 1000, calls])
+}
+
+/// The driver is asked whether it has the pipeline, and then told to compile it; it looks for it both times.
+#[test]
+fn the_duration_is_that_of_the_drivers_last_call() {
+    const LOOK: Duration = Duration::from_millis(500);
+    scenario(&[("timed", timed)], |scenario| {
+        let look = LOOK.as_micros() as u64;
+        let script = json!({ "driver_id": 3, "disk_cache": true, "disk_cache_us": look });
+        let env = scenario.on(Driver::Test(script)).unwrap().var("VKSTASH_ASK_FIRST", "auto");
+        let [took, duration, calls]: [u64; 3] =
+            scenario.run_ok("timed", &env.clone().without_layer(), &()).value;
+        assert!(took >= duration && duration >= look && calls == 1, "{took} {duration} {calls}");
+        let [took, duration, calls]: [u64; 3] = scenario.run_ok("timed", &env, &()).value;
+        assert_eq!(calls, 2, "it is asked first");
+        assert!(duration >= look, "{duration}");
+        assert!(took - duration >= look, "the first call is not part of it: {took} {duration}");
     });
 }
