@@ -157,6 +157,25 @@ fn no_thread_of_the_layer_inherits_real_time_priority() {
     });
 }
 
+/// The kernel keeps a filter for each thread, and threads of the layer that exist do not inherit it.
+#[test]
+fn a_filter_that_a_thread_of_the_program_gets_does_not_hold_for_threads_of_the_layer() {
+    /// The thread's number and filters, of each thread of the layer; the filters of the main thread.
+    type Filters = (Vec<(u64, u64)>, u64);
+    scenario(&[], |scenario| {
+        let Some(env) = filled(scenario, Driver::Radv) else { return };
+        let seen: Option<[Filters; 2]> = serde_json::from_value(run(&env, &["filter-itself"])).unwrap();
+        let Some([(before, own), (after, own_after)]) = seen else {
+            return scenario.not_here("the kernel does not say how many filters a thread has");
+        };
+        assert_eq!(own_after, own + 1, "the main thread has a filter");
+        let kept: Vec<_> =
+            after.iter().filter(|(number, _)| before.iter().any(|(of, _)| of == number)).collect();
+        assert!(!kept.is_empty(), "a thread of the layer lived on: {before:?} {after:?}");
+        assert!(kept.iter().all(|(_, filters)| *filters == own), "{own}: {kept:?}");
+    });
+}
+
 /// A limit of the user's processes, or a sandbox: the program is served as far as no thread is needed, and it ends.
 #[test]
 fn a_program_goes_on_where_the_system_refuses_threads() {

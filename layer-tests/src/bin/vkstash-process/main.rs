@@ -177,6 +177,37 @@ fn in_real_time() {
     answer(&if is_allowed { serde_json::json!(seen) } else { serde_json::Value::Null });
 }
 
+/// The number of a thread, and of the seccomp filters that it has.
+type Filtered = (u64, u64);
+
+/// Of each thread of the layer, and of this one.
+fn filters() -> (Vec<Filtered>, u64) {
+    let of = |task: PathBuf| {
+        let status = fs::read_to_string(task.join("status")).ok()?;
+        let value = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+        let is_of_layer = value("Name:")?.starts_with("vkstash-") && value("Name:")? != "vkstash-process";
+        Some((is_of_layer, (value("Pid:")?.parse().ok()?, value("Seccomp_filters:")?.parse().ok()?)))
+    };
+    let tasks = fs::read_dir("/proc/self/task").expect("this process has threads").flatten();
+    let layers = tasks.filter_map(|task| of(task.path())).filter(|(is_of_layer, _)| *is_of_layer);
+    let own = of("/proc/thread-self".into()).map_or(0, |(_, (_, filters))| filters);
+    (layers.map(|(_, filtered)| filtered).collect(), own)
+}
+
+/// The program gives its thread a filter after the layer has threads. Answers with what each had before and after, or
+/// with nothing where the system does not say it.
+fn filter_itself() {
+    let device = device();
+    make_all(&device);
+    until("the layer has threads", || !own_threads().is_empty());
+    let before = filters();
+    load_filter(&mut [statement(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW)]);
+    let after = filters();
+    make_all(&device);
+    let said = fs::read_to_string("/proc/self/status").expect("proc(5)").contains("Seccomp_filters:");
+    answer(&if said { serde_json::json!([before, after]) } else { serde_json::Value::Null });
+}
+
 /// From now on the system refuses this process each further thread, as it does at RLIMIT_NPROC (which root does not
 /// have).
 fn refuse_threads() {
@@ -196,13 +227,18 @@ fn refuse_threads() {
         answer(errno(libc::EAGAIN)),
         answer(libc::SECCOMP_RET_ALLOW),
     ];
+    load_filter(&mut filter);
+    assert!(std::thread::Builder::new().spawn(|| ()).is_err(), "threads are refused");
+}
+
+/// For the calling thread, and those that it starts.
+fn load_filter(filter: &mut [libc::sock_filter]) {
     let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
-    // SAFETY: it takes numbers, and a filter on this stack, which the kernel copies.
+    // SAFETY: it takes numbers, and a filter that outlives the call, which the kernel copies.
     unsafe {
         assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
         assert_eq!(libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &program), 0);
     }
-    assert!(std::thread::Builder::new().spawn(|| ()).is_err(), "threads are refused");
 }
 
 fn statement(code: u32, yes: u8, no: u8, value: u32) -> libc::sock_filter {
@@ -249,6 +285,7 @@ pub extern "C-unwind" fn run(_: c_int, _: *const *const c_char) -> c_int {
         Some("asked-for") => asked_for(),
         Some("threads-at-creation") => threads_at_creation(),
         Some("in-real-time") => in_real_time(),
+        Some("filter-itself") => filter_itself(),
         Some("under-the-loaders-lock") => under_the_loaders_lock(&arguments[2]),
         Some(how @ ("leaves-instance" | "leaves-device" | "leaves-thread")) => {
             leave(how != "leaves-instance", how == "leaves-thread");
