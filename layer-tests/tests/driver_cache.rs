@@ -1,5 +1,6 @@
 //! The driver's own cache: a user or a program disables it, and the driver is told at vkCreateDevice.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::ptr;
 use std::sync::Arc;
@@ -186,5 +187,39 @@ fn radv_keeps_nothing_while_its_cache_is_disabled_and_the_stash_serves() {
         let env = env.stash(scenario.folder().join("other stash"));
         scenario.run_ok::<Value>("create", &env, &json!({}));
         assert!(kept() > 0, "{:?}", files(scenario.folder()));
+    });
+}
+
+/// A driver writes what it compiles, and RADV also what it is given.
+#[test]
+fn the_drivers_cache_gets_no_other_entries_than_without_the_layer() {
+    scenario(&[("create", create)], |scenario| {
+        for driver in [Driver::Test(test_driver()), Driver::Radv] {
+            let Some(env) = scenario.on(driver.clone()) else { continue };
+            let env = env.stash(scenario.folder().join(format!("stash of {}", driver.name())));
+            // The disk cache writes one file for each entry.
+            let env = env.var("VKSTASH_BACKGROUND", "disabled").var("MESA_DISK_CACHE_MULTI_FILE", "1");
+            let written = |env: &Env, name: &str| {
+                let folder = scenario.folder().join(format!("{} {name}", driver.name()));
+                std::fs::create_dir(&folder).unwrap();
+                let mut script = test_driver();
+                script["disk_cache_dir"] = json!(folder);
+                let env = env.clone().driver_cache().var("MESA_SHADER_CACHE_DIR", &folder);
+                let env = match driver {
+                    Driver::Test(_) => env.var("VKSTASH_TEST_ICD", script.to_string()),
+                    _ => env,
+                };
+                let reports = scenario.run_ok::<Value>("create", &env, &json!({})).reports;
+                let is_entry = |file: &PathBuf| !file.ends_with("index");
+                let entries = files(&folder).into_iter().filter(is_entry);
+                let entries = entries.map(|file| file.strip_prefix(&folder).unwrap().to_owned());
+                (entries.collect::<BTreeSet<_>>(), reports.sum("served"))
+            };
+            let (without, _) = written(&env.clone().without_layer(), "without the layer");
+            assert!(!without.is_empty(), "{}", driver.name());
+            assert_eq!(written(&env, "first run"), (without.clone(), 0), "{}", driver.name());
+            let expected = if driver == Driver::Radv { without } else { BTreeSet::new() };
+            assert_eq!(written(&env, "second run"), (expected, 1), "{}", driver.name());
+        }
     });
 }
