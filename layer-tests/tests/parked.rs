@@ -12,7 +12,7 @@ use vkstash_layer_tests::child::{Run, Scenario, scenario};
 use vkstash_layer_tests::env::{Driver, Env};
 use vkstash_layer_tests::report::UNREADY;
 use vkstash_layer_tests::test_driver::TestDriver;
-use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions, allocator, spirv};
+use vkstash_layer_tests::vulkan::{Device, DeviceOptions, Instance, InstanceOptions, allocator, spirv};
 use vkstash_layer_tests::waiting::PATIENCE;
 use vkstash_layer_tests::work::{self, Caches, Code, Done, Shader, Work};
 
@@ -214,10 +214,25 @@ fn what_was_not_ready_is_counted_with_the_reason() {
     });
 }
 
-/// The names of the layer's threads after workers have parked, and whether their policy and nice value are those of
-/// this thread.
+/// The calling thread, and those that it starts, run on the first processor that it may use.
+fn keep_to_one_processor() {
+    // SAFETY: 0 is the calling thread; the sets are on this stack, of the size that is told.
+    unsafe {
+        let mut allowed: libc::cpu_set_t = std::mem::zeroed();
+        assert_eq!(libc::sched_getaffinity(0, size_of_val(&allowed), &mut allowed), 0);
+        let numbers = 0..libc::CPU_SETSIZE as usize;
+        let first = numbers.into_iter().find(|&number| libc::CPU_ISSET(number, &allowed)).unwrap();
+        let mut one: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(first, &mut one);
+        assert_eq!(libc::sched_setaffinity(0, size_of_val(&one), &one), 0);
+    }
+}
+
+/// The names of the layer's threads after workers have parked, and whether their policy, nice value and processors are
+/// those of this thread, which keeps to one processor.
 fn priorities(input: &Value) -> Value {
     let work: Work = serde_json::from_value(input["work"].clone()).unwrap();
+    keep_to_one_processor();
     let instance = Instance::new(&InstanceOptions::default()).unwrap();
     let device = Arc::new(Device::new(&instance, &work.device_options()).unwrap());
     until_parked(&input["trace"], input["parked"].as_u64().unwrap());
@@ -227,7 +242,10 @@ fn priorities(input: &Value) -> Value {
         let fields: Vec<_> = rest.split_whitespace().map(str::to_owned).collect();
         // The 19th and the 41st field of all.
         let of = |number: usize| fields.get(number - 3).cloned().unwrap_or_default();
-        (name.split_once('(').unwrap_or_default().1.to_owned(), (of(19), of(41)))
+        let status = std::fs::read_to_string(task.join("status")).unwrap_or_default();
+        let processors =
+            status.lines().find_map(|line| line.strip_prefix("Cpus_allowed:")).map(str::to_owned);
+        (name.split_once('(').unwrap_or_default().1.to_owned(), (of(19), of(41), processors))
     };
     let (_, own) = read(Path::new("/proc/thread-self"));
     let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten().map(|task| read(&task.path()));
@@ -240,7 +258,7 @@ fn priorities(input: &Value) -> Value {
 /// A thread of low priority keeps locks, and the process from ending, while it waits for a processor, and the threads
 /// that it starts inherit the priority.
 #[test]
-fn no_thread_of_the_layer_has_another_priority_than_the_program() {
+fn no_thread_of_the_layer_has_another_priority_or_affinity_than_the_program() {
     scenario(&[("work", work::step), ("priorities", priorities)], |scenario| {
         for driver in [Driver::Test(json!({})), Driver::Radv] {
             let Some(env) = scenario.on(driver) else { continue };
@@ -257,6 +275,52 @@ fn no_thread_of_the_layer_has_another_priority_than_the_program() {
             }
             assert!(found.iter().all(|(_, is_own)| *is_own), "{found:?}");
         }
+    });
+}
+
+/// The step: creates a pipeline whose stage has a name, once workers have parked it if the input says so. The driver's
+/// calls that make pipelines, and how many of them have the name.
+fn named(input: &Value) -> Value {
+    let instance = Instance::new(&InstanceOptions::default()).unwrap();
+    let driver = TestDriver::open();
+    let device = Device::new(&instance, &DeviceOptions::default()).unwrap();
+    if !input["trace"].is_null() {
+        until_parked(&input["trace"], 1);
+    }
+    let mut name = vk::DebugUtilsObjectNameInfoEXT::default().object_name(c"of the program");
+    let stage = vk::PipelineShaderStageCreateInfo::default()
+        .stage(vk::ShaderStageFlags::COMPUTE)
+        .module(device.module(&spirv::compute(1)))
+        .name(c"main")
+        .push_next(&mut name);
+    let info = vk::ComputePipelineCreateInfo::default().stage(stage).layout(device.compute_layout());
+    // SAFETY: a valid create info.
+    let (result, _) = unsafe { device.create_compute(vk::PipelineCache::null(), &[info]) };
+    assert_eq!(result, vk::Result::SUCCESS);
+    let record = driver.take_record();
+    assert_eq!(record["violations"], json!([]));
+    let calls = record["calls"].as_array().unwrap();
+    let makes = |call: &&Value| call["command"] == "vkCreateComputePipelines" && call["result"] == 0;
+    let names = vk::StructureType::DEBUG_UTILS_OBJECT_NAME_INFO_EXT.as_raw();
+    let is_named =
+        |call: &&Value| call["stage_p_next"].as_array().is_some_and(|types| types.contains(&json!(names)));
+    let made = calls.iter().filter(makes);
+    json!([made.clone().count(), made.filter(is_named).count()])
+}
+
+/// A recipe has no names: the driver gets those of the program's own calls only.
+#[test]
+fn a_parked_pipelines_stages_have_no_names() {
+    scenario(&[("named", named)], |scenario| {
+        let env = scenario.on(Driver::Test(json!({}))).unwrap();
+        for _ in 0..2 {
+            let [made, named] = scenario.run_ok::<[u64; 2]>("named", &env, &json!({})).value;
+            assert!(made == 1 && named == 1, "{made} {named}");
+        }
+        let (env, trace) = traced(scenario, &with_parking(&env));
+        let run = scenario.run_ok::<[u64; 2]>("named", &env, &json!({ "trace": trace }));
+        assert_eq!(run.reports.sum("parked"), 1, "{:?}", run.reports.counters());
+        assert_eq!(run.value, [1, 0]);
     });
 }
 
