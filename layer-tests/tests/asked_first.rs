@@ -3,11 +3,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use ash::vk;
 use serde_json::{Value, json};
 
 use vkstash_layer_tests::child::{Scenario, Step, scenario};
 use vkstash_layer_tests::env::{Driver, Env};
-use vkstash_layer_tests::vulkan::{Device, Instance, InstanceOptions};
+use vkstash_layer_tests::vulkan::{Device, DeviceOptions, Instance, InstanceOptions, graphics, spirv};
+use vkstash_layer_tests::waiting::until;
 use vkstash_layer_tests::work::{self, Caches, Code, Done, Shader, Work};
 
 const STEPS: &[(&str, Step)] = &[("work", work::step), ("phases", phases)];
@@ -254,6 +256,56 @@ fn a_companion_that_finds_nothing_is_not_asked_for_ever() {
         scenario.run_ok::<Vec<Done>>("phases", &env.var("VKSTASH_ASK_FIRST", "stash"), &[some, others]);
         let refused = refusals(&record);
         assert!((1..=20).contains(&refused), "{refused} questions to companions");
+    });
+}
+
+/// The step: pipelines of two vertex and two fragment shaders, of which the second one has neither shader of the first;
+/// then one with a shader of each, which may not be compiled, until it is there. All with one cache. Whether it was
+/// there at once.
+fn crossed(_: &Value) -> Value {
+    let instance = Instance::new(&InstanceOptions::default()).unwrap();
+    let options = DeviceOptions { cache_control: true, ..DeviceOptions::default() };
+    let device = Device::new(&instance, &options).unwrap();
+    let stage = |stage, code: &[u32]| {
+        let stage = vk::PipelineShaderStageCreateInfo::default().stage(stage);
+        stage.module(device.module(code)).name(c"main")
+    };
+    let vertex = [0.25, 0.5].map(|depth| stage(vk::ShaderStageFlags::VERTEX, &spirv::vertex(depth)));
+    let fragment = [1.0, 2.0].map(|red| stage(vk::ShaderStageFlags::FRAGMENT, &spirv::fragment(red)));
+    let (layout, pass) = (device.empty_layout(), device.render_pass(vk::Format::R8G8B8A8_UNORM));
+    let cache = device.cache(&[]);
+    let make = |vertex, fragment, flags| {
+        graphics::plain(&[vertex, fragment], |info| {
+            let info = info.layout(layout).render_pass(pass).flags(flags);
+            // SAFETY: a valid create info, and a cache of the device.
+            unsafe { device.create_graphics(cache, &[info]) }.0.as_raw()
+        })
+    };
+    let plain = vk::PipelineCreateFlags::empty();
+    assert_eq!([0, 1].map(|at| make(vertex[at], fragment[at], plain)), [0, 0]);
+    let forbids = vk::PipelineCreateFlags::FAIL_ON_PIPELINE_COMPILE_REQUIRED;
+    let first = make(vertex[0], fragment[1], forbids);
+    assert!([0, vk::Result::PIPELINE_COMPILE_REQUIRED.as_raw()].contains(&first), "{first}");
+    until("the companion has it", || make(vertex[0], fragment[1], forbids) == 0);
+    device.destroy_cache(cache);
+    json!(first == 0)
+}
+
+/// The driver's cache would have both shaders, if the pipelines had been made with it. Putting one artifact into the
+/// companion takes longer than a call may take for that; the rest is put in by the next calls.
+#[test]
+fn what_a_slow_driver_has_not_put_into_the_companion_is_refused_at_first() {
+    scenario(&[("crossed", crossed)], |scenario| {
+        let hangs = json!({ "command": "vkCreatePipelineCache", "hang_ms": 20 });
+        let env = scenario.on(Driver::Test(json!({ "shader_entries": true, "faults": [hangs] }))).unwrap();
+        let at_once = |env: &Env, stash: &str| {
+            let env = env.clone().stash(scenario.folder().join(stash));
+            let runs = [(); 2].map(|()| scenario.run_ok::<bool>("crossed", &env, &()));
+            (runs[1].value, runs[1].reports.sum("served"))
+        };
+        assert_eq!(at_once(&env.clone().without_layer(), ""), (true, 0));
+        assert_eq!(at_once(&env, "unhurried"), (true, 2));
+        assert_eq!(at_once(&env.without_var("VKSTASH_TEST_UNHURRIED"), "usual"), (false, 2));
     });
 }
 
