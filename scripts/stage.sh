@@ -36,7 +36,7 @@ mkdir -p "$share/bash-completion/completions" "$stage/$zsh" "$share/fish/vendor_
 install -D -m 644 -t "$stage/usr/lib/systemd/user" contrib/systemd/vkstash-remote.*
 
 mkdir -p "$share/doc/vkstash"
-cp -r README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE docs examples "$share/doc/vkstash/"
+cp -r README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE-MIT LICENSE-APACHE docs examples "$share/doc/vkstash/"
 
 # Whoever builds, with whatever umask.
 find "$stage" -type d -exec chmod 755 {} +
