@@ -3,6 +3,44 @@
 //!
 //! Not SMOL-V, the known filter of this kind: it is written in C++ and needs valid modules, whereas any bytes must be
 //! restored here.
+//!
+//! # The filtered payload
+//!
+//! A *number* has seven bits a byte, the lowest first; bit 7 says that another byte follows; it has at most 5 bytes. A
+//! *distance* is a number for a difference modulo 2^32: `d` is written as `2 d` if it is not negative as a signed
+//! number, else as `-2 d - 1`.
+//!
+//! The first 24 bytes of the payload (the flags and the SPIR-V header) are followed by the lengths in bytes of five
+//! streams (5 numbers), the streams of first words, types, results, operands and text, and the bytes after the last
+//! instruction, unchanged.
+//!
+//! Instructions are read until the stream of first words is used up; then every stream is used up. An instruction with
+//! word count 0, or one that reaches past the end, is none: it belongs to the bytes after the last instruction, as do
+//! one to three odd bytes.
+//!
+//! **First word.** Byte 255, then opcode and word count as numbers, is a first word without a number. It gets the next
+//! free number of one byte, from 0 on, while there are any below 255. Any other byte is the number of an earlier first
+//! word.
+//!
+//! **Context.** Each opcode has a context, which is created with its first instruction: the type that it had last, and
+//! 16 slots (last value, score), all 0. From the 257th distinct opcode on, an opcode shares the context that was
+//! created as number (opcode modulo 256), from 0.
+//!
+//! The operands follow, as the opcode's shape says ([`crate::codec::shape`], which never changes). A shorter
+//! instruction lacks operands:
+//!
+//! 1. If the shape has a type, the first operand: a distance from the context's last type, in the stream of types.
+//! 2. If the shape has a result, the next operand: a distance from the last result plus 1, in the stream of results.
+//!    The last result starts as 0, and is that of the whole module.
+//! 3. Further operands, counted from 0: from the shape's start of text on the word itself, in the stream of text.
+//!    Before it a distance in the stream of operands, chosen by the slot of this number (15 for later ones): from the
+//!    slot's last value to the value if the slot's score is 0 or below, otherwise from the value to the last result
+//!    (last result minus value).
+//!
+//! After each operand of the third kind that is not text, the slot learns: its score grows by twice the difference
+//! (leading zeros of the distance from the last result, less leading zeros of the distance from the last value, both as
+//! 32-bit zigzag numbers), less an eighth of the score before (an arithmetic shift right by 3); its last value becomes
+//! the value.
 
 use std::collections::HashMap;
 
