@@ -33,7 +33,7 @@ pub(crate) enum ConfigAction {
         /// Its value; of `bases`, all paths
         #[arg(value_name = "VALUE", required = true)]
         values: Vec<String>,
-        /// Set also what makes the next maintenance remove something, without asking
+        /// Also set, without asking, a value by which the next maintenance removes something
         #[arg(long)]
         force: bool,
     },
@@ -60,7 +60,7 @@ pub(crate) struct BackgroundArgs {
     #[arg(long, value_name = "on|off", value_parser = value_of(settings::DEVELOPER_MODE))]
     #[arg(conflicts_with = "application")]
     pub(crate) developer_mode: Option<String>,
-    /// Whether a service compiles pipelines again after an update of a driver
+    /// Whether the service compiles again after an update of a driver
     #[arg(long, value_name = "on|off", value_parser = value_of(settings::UPDATES))]
     #[arg(conflicts_with = "application")]
     pub(crate) updates: Option<String>,
@@ -171,7 +171,7 @@ pub(crate) struct VerifyArgs {
     /// Only this application: its name, or its folder in the stash
     #[arg(value_name = "NAME")]
     pub(crate) application: Option<String>,
-    /// Decompress everything, too, and compare shaders and recipes with their keys
+    /// Also decompress everything, and compare shaders and recipes with their keys
     #[arg(long)]
     pub(crate) contents: bool,
     /// Write damaged files again without what is damaged
@@ -208,10 +208,10 @@ pub(crate) struct KeepArgs {
     #[arg(long, value_name = "DAYS", value_parser = value_of(settings::DEVICE_AGE))]
     #[arg(conflicts_with = "application")]
     device_age: Option<String>,
-    /// Put these settings back to their defaults, by the names that `vkstash config` shows
+    /// Put these settings, named as `vkstash config` does, back to their defaults
     #[arg(long, value_name = "SETTING", num_args = 1.., value_parser = settings::NAMES, hide_possible_values = true)]
     pub(crate) default: Vec<String>,
-    /// Set also what makes the next maintenance remove something, without asking
+    /// Also set, without asking, a value by which the next maintenance removes something
     #[arg(long, alias = "yes")]
     pub(crate) force: bool,
     /// Look into this folder instead of the user's stash

@@ -31,7 +31,7 @@ pub(crate) struct BaseArgs {
 pub(crate) enum BaseAction {
     /// Copy what was recorded into a new base, which everybody may read and only you may write
     ///
-    /// Programs of other users take it only if root owns it. Drivers are given what is in it.
+    /// Programs of other users use it only if root owns it.
     Build(BaseBuildArgs),
     /// Show the bases that programs look into, and why one of them is not used
     ///
@@ -40,7 +40,7 @@ pub(crate) enum BaseAction {
     ///
     /// One that programs would refuse is refused.
     Add(BaseChangeArgs),
-    /// Have programs look into this base no longer. It stays as it is
+    /// Have programs look into this base no longer; it stays as it is
     Remove(BaseChangeArgs),
 }
 
@@ -88,18 +88,18 @@ pub(crate) struct ImportArgs {
     /// The file; `-` for standard input
     #[arg(value_name = "FILE", required_unless_present = "steam")]
     pub(crate) file: Option<PathBuf>,
-    /// Also take artifacts. Your driver cannot check them: take them only from somebody whose programs you would run
+    /// Also take artifacts, which your driver cannot check: only from somebody whose programs you would run
     #[arg(long, conflicts_with = "steam")]
     pub(crate) artifacts: bool,
-    /// Of an archive of Fossilize: the application that it belongs to, by its name, or its folder in the stash; without
-    /// it the one of the archive's name
+    /// The application that an archive of Fossilize belongs to: its name, or its folder in the stash; default: the one
+    /// of the archive's name
     #[arg(long, alias = "app", value_name = "NAME")]
     pub(crate) application: Option<String>,
-    /// The application by the file of its program, which has not run with the stash yet; under Wine its .exe
+    /// The same for one that has not run with the stash yet: the file of its program, under Wine its .exe
     #[arg(long, value_name = "FILE", conflicts_with = "application")]
     pub(crate) program: Option<PathBuf>,
-    /// The archives that Steam keeps of a game, by its number; without one the games are listed that have some. With
-    /// FILE and --program: the number of a game that Steam will start
+    /// The archives that Steam keeps of the game with this number; without a number, list the games that have some.
+    /// With FILE and --program: the number of a game that Steam will start
     #[arg(long, value_name = "APPID", num_args = 0..=1)]
     pub(crate) steam: Option<Option<u32>>,
     /// Import into this folder instead of the user's stash

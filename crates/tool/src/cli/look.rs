@@ -19,10 +19,10 @@ pub(crate) struct ShowArgs {
     /// The application's name, or its folder in the stash
     #[arg(value_name = "NAME")]
     pub(crate) application: String,
-    /// The first digits of a pipeline's key, or `latest`; all pipelines are listed without it
+    /// Digits that only this pipeline's key begins with, or `latest`
     #[arg(value_name = "PIPELINE")]
     pub(crate) pipeline: Option<String>,
-    /// Show how the last run got the pipeline, or all of its pipelines: what was tried, what that took, and why
+    /// Show how the last run got the pipeline, or all: what was tried, how long that took, and why
     #[arg(long)]
     pub(crate) last_run: bool,
     /// Also write the pipeline's shaders to this folder, as SPIR-V
@@ -83,7 +83,7 @@ pub(crate) struct StatsArgs {
     /// Only this application: its name, or its folder in the stash
     #[arg(value_name = "NAME")]
     pub(crate) application: Option<String>,
-    /// List all applications, and not only the ten that were used last
+    /// List all applications, not only the ten that were used last
     #[arg(long)]
     pub(crate) all: bool,
     /// Show where pipelines came from, what went wrong, and when; twice: every counter of each device, and the files
@@ -92,7 +92,7 @@ pub(crate) struct StatsArgs {
     /// Count only the last run
     #[arg(long, conflicts_with = "since")]
     pub(crate) last_run: bool,
-    /// Count only the runs that ended since then: 7d, 12h, 2026-11-01
+    /// Count only runs that ended since then: 7d, 12h, 2026-11-01
     #[arg(long, value_name = "AGE|DATE", value_parser = crate::term::since::unix_ms)]
     pub(crate) since: Option<u64>,
     /// With -vv, also show counters that are 0

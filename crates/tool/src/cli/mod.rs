@@ -50,66 +50,62 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Measure a program with and without the stash
     ///
-    /// Runs the command without the layer, with a new stash, and with a filled one, in turns. The user's stash is not
-    /// touched; the drivers' own caches are the user's, and the table says what was in them. The command's output is
-    /// not shown; one that needs no user is measured best.
+    /// Runs the command in turns without the layer, with a new stash, and with a filled one. The user's stash stays as
+    /// it is; the drivers' own caches are the user's, and the table says what was in them. The command's output is not
+    /// shown; it should need no user.
     Bench(BenchArgs),
     /// Make the layer known to the Vulkan loader, so that VKSTASH=1 is all a program needs
     ///
-    /// Also installs the service that compiles pipelines again after an update of a driver (`vkstash prewarm --help`).
+    /// Also installs the service for updates of drivers (`vkstash prewarm --help`).
     Install(InstallArgs),
     /// Remove what `install` wrote
     Uninstall(UninstallArgs),
     /// Tell what the stash did for each application
     ///
-    /// One line for each of the applications that were used last: how often its last session stuttered because of
-    /// compiling, and how many of its pipelines were ready. With a NAME, a row for each session.
+    /// A line for each application: how often its last session stuttered because of compiling, and how many of its
+    /// pipelines were ready. With a NAME, a row for each session.
     #[command(after_long_help = include_str!("pages/stats.txt"))]
     Stats(StatsArgs),
     /// List the applications in the stash, the one that was used last first
     List(ListArgs),
     /// Show the pipelines of an application, or what one of them is made of
     ///
-    /// A pipeline is named by digits that only its key begins with, or by `latest`.
     #[command(after_long_help = include_str!("pages/show.txt"))]
     Show(ShowArgs),
     /// Write an HTML page about an application: its last runs, its slowest pipelines, and its stash over time
     #[command(after_long_help = include_str!("pages/report.txt"))]
     Report(ReportArgs),
     /// Watch what running programs do: which pipeline is compiling now, and for how long
-    ///
-    /// Nothing is asked of the programs.
     #[command(after_long_help = include_str!("pages/watch.txt"))]
     Watch(WatchArgs),
     /// Show what a segment file of a stash holds
     ///
-    /// Every record is read. It ends with 1 if anything is damaged.
+    /// Every record is read. Exit status 1: something is damaged.
     Inspect(InspectArgs),
     /// Show how much is kept and why, or change it
     ///
-    /// Sizes are bytes, or have a unit: 512MiB, 4GiB. What you set is written to your configuration file, as by
-    /// `vkstash config`; docs/process.md says what is evicted first.
+    /// A size has a unit: 512MiB, 4GiB. What you set is written to your configuration file, as by `vkstash config`;
+    /// docs/process.md says what is evicted first.
     Keep(KeepArgs),
     /// Show each setting and where it comes from, or change the configuration file
     ///
-    /// The file is ~/.config/vkstash/config.toml; with --dir, config.toml in that stash. An unknown name is an error:
-    /// the line and what was meant are printed. docs/configuration.md says which file counts.
+    /// The file is ~/.config/vkstash/config.toml; with --dir, config.toml in that stash (docs/configuration.md).
     #[command(after_long_help = reference::settings())]
     Config(ConfigArgs),
     /// Show or store what background work may do: what is made before programs ask for it
     ///
     /// `allowed` is the default. `intrusive` measures more, `disabled` does no background work, and `profiling` also
-    /// adapts nothing, so that two runs can be compared. VKSTASH_BACKGROUND sets the mode for one process.
+    /// adapts nothing, so that two runs can be compared. VKSTASH_BACKGROUND sets the mode of one process.
     Background(BackgroundArgs),
     /// Show, disable, enable or clear kinds of caches
     ///
     /// `compilations` is what drivers compile, `conversions` are shaders and their identifiers, `driver-managed` the
-    /// drivers' own caches, `sessions` the caches that programs manage. Running programs follow after some seconds;
-    /// docs/sessions.md says what each of them means.
+    /// drivers' own caches, `sessions` those that programs manage (docs/sessions.md). Running programs follow after
+    /// some seconds.
     Cache(CacheArgs),
     /// Find out why programs run without the stash, or with little use of it
     ///
-    /// It ends with 1 if anything is wrong.
+    /// Exit status 1: something is wrong.
     #[command(after_long_help = include_str!("pages/doctor.txt"))]
     Doctor(DoctorArgs),
     /// What `doctor` asks the loader and the drivers with
@@ -121,33 +117,32 @@ pub(crate) enum Command {
     Gc(GcArgs),
     /// Remove applications that were not used for a while
     ///
-    /// Of an application that was used since, the devices and driver versions go that it did not use, and its session
+    /// Of other applications, the devices and driver versions go that they did not use for so long, and such session
     /// caches. Shows first what goes, and asks. What a running program uses stays, and so do settings.
     Prune(PruneArgs),
     /// Remove everything that is stored for applications
     ///
     /// Shows first what goes, and asks. What a running program uses stays, and so do settings. `vkstash cache clear`
-    /// empties single kinds of caches, those of running programs too.
+    /// empties kinds of caches, those of running programs too.
     Clear(ClearArgs),
     /// Write what was recorded to a file, for another machine or as a backup
     ///
     /// The file is a tar archive, mostly compressed already, or, if its name ends in .foz, an archive of Fossilize
-    /// without artifacts. It holds shaders and the names of the programs.
+    /// without artifacts. It holds shaders and the programs' names.
     Export(ExportArgs),
     /// Make stashes that programs only read, for images and machines that many share, and say which are used
     ///
-    /// Programs look into them after their user's own stash: first those that `vkstash run --base` names, then those
-    /// in VKSTASH_BASE, and then those that were added here (docs/remote.md).
+    /// docs/remote.md says how programs use them.
     Base(BaseArgs),
     /// Take in what `export` wrote, or an archive of Fossilize (.foz), as Steam has them
     ///
-    /// Records that the stash has already stay as they are. An archive of Fossilize has what pipelines are made of:
-    /// `vkstash prewarm` makes them (docs/fossilize.md).
+    /// Records that the stash has already stay as they are. `vkstash prewarm` makes the pipelines of an archive of
+    /// Fossilize (docs/fossilize.md).
     Import(ImportArgs),
     /// Compile what programs will ask for before they do, for instance after a driver update or an import
     ///
-    /// Recipes that programs used on a device are compiled for its present driver, the most recently used first, in
-    /// processes that may crash or hang without harm. What is interrupted goes on where it was.
+    /// What programs used on a device is compiled for its present driver, the most recently used first, in processes
+    /// that may crash or hang without harm. The next call goes on where one was interrupted.
     #[command(after_long_help = include_str!("pages/prewarm.txt"))]
     Prewarm(PrewarmArgs),
     /// A worker of `prewarm`
@@ -157,8 +152,7 @@ pub(crate) enum Command {
     Quarantine(QuarantineArgs),
     /// Read everything that is stored, and say what is damaged
     ///
-    /// Programs check each record when they read it, so damage costs only what it hit. They may run meanwhile. It ends
-    /// with 1 if anything is left that is not whole.
+    /// Programs may run meanwhile. Exit status 1: something is left that is not whole.
     #[command(after_long_help = include_str!("pages/verify.txt"))]
     Verify(VerifyArgs),
     /// Print what a shell needs to complete commands and options

@@ -28,18 +28,17 @@ pub(crate) struct RunArgs {
     /// Keep the stash in this folder instead of the user's cache folder
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
-    /// Read this stash, too, after the user's own and before those in VKSTASH_BASE; nothing is written to it; may be
-    /// given several times
+    /// Also read this base (`vkstash base`), before those in VKSTASH_BASE; may be given several times
     #[arg(long, value_name = "BASE")]
     pub(crate) base: Vec<PathBuf>,
-    /// First fetch what this store has (s3://, gs://, az://, https://, file://) with `vkstash-remote`, to read it after
-    /// the bases above. Whatever goes wrong, the command runs
+    /// First fetch what this store has (s3://, gs://, az://, https://, file://) with `vkstash-remote`, as a base after
+    /// these. Whatever goes wrong, the command runs
     #[arg(long, value_name = "URL")]
     pub(crate) remote: Option<String>,
-    /// After the command, publish there what it has recorded; nothing of other applications
+    /// After the command, publish there what it has recorded, and nothing else
     #[arg(long, requires = "remote")]
     pub(crate) push: bool,
-    /// Sign what is published with the key in this file; without it, it goes into the store's inbox
+    /// Sign that with the key in this file; without a key it goes into the store's inbox
     #[arg(long, value_name = "FILE", requires = "push")]
     pub(crate) remote_key: Option<PathBuf>,
     /// The longest wait before the command, and after it
@@ -49,15 +48,13 @@ pub(crate) struct RunArgs {
     /// Print no summary at the end
     #[arg(long, short)]
     pub(crate) quiet: bool,
-    /// Whether Mesa's and NVIDIA's own disk caches may grow to 10 GiB, at most to a quarter of the free space, where no
-    /// variable of the driver sets a size; default: VKSTASH_DRIVER_LIMITS, or `raise`
+    /// Whether Mesa's and NVIDIA's own disk caches may grow; default: VKSTASH_DRIVER_LIMITS, or `raise`
     #[arg(long, value_name = "raise|keep", value_enum, hide_possible_values = true)]
     pub(crate) driver_limits: Option<DriverLimits>,
-    /// Whether DXVK and vkd3d-proton keep translated shaders in the stash, where DXVK_SHADER_CACHE_PATH or
-    /// VKD3D_SHADER_CACHE_PATH is not set; default: VKSTASH_TRANSLATOR_CACHES, or `stash`
+    /// Whether DXVK and vkd3d-proton keep their own caches in the stash; default: VKSTASH_TRANSLATOR_CACHES, or `stash`
     #[arg(long, value_name = "stash|keep", value_enum, hide_possible_values = true)]
     pub(crate) translator_caches: Option<TranslatorCaches>,
-    /// Use this layer library instead of the tool's own, as VKSTASH_LIBRARY does
+    /// Use this layer library in place of the tool's own, as VKSTASH_LIBRARY does
     #[arg(long, value_name = "FILE")]
     pub(crate) library: Option<PathBuf>,
     /// The program and its arguments
@@ -80,7 +77,7 @@ pub(crate) struct BenchArgs {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Use this layer library instead of the tool's own, as VKSTASH_LIBRARY does
+    /// Use this layer library in place of the tool's own, as VKSTASH_LIBRARY does
     #[arg(long, value_name = "FILE")]
     pub(crate) library: Option<PathBuf>,
     /// The program and its arguments
@@ -100,7 +97,7 @@ pub(crate) struct PrewarmArgs {
     /// Only where another version of the driver has compiled what the present one has not
     #[arg(long)]
     pub(crate) if_driver_changed: bool,
-    /// What the service does after an update of a driver (below)
+    /// What the service does (below)
     #[arg(long, conflicts_with_all = ["all", "finish", "mesa_foz", "driver", "dry_run", "every_device", "json"])]
     pub(crate) after_update: bool,
     /// Do not wait until a driver was unchanged for some seconds
@@ -113,7 +110,7 @@ pub(crate) struct PrewarmArgs {
     /// End when standard input ends
     #[arg(long, requires = "after_update", hide = true)]
     pub(crate) until_input_ends: bool,
-    /// On every device of this machine, and not only on those that programs used
+    /// On every device of this machine, not only on those that programs used
     #[arg(long)]
     pub(crate) every_device: bool,
     /// For the driver of this ICD manifest alone, which need not be the active one
@@ -122,8 +119,7 @@ pub(crate) struct PrewarmArgs {
     /// Say what would be made, and make nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Compile everything into a database of Mesa's disk cache in this new or empty folder, for programs without the
-    /// layer; the stash stays as it is
+    /// Compile everything into a database of Mesa's disk cache in this new or empty folder, not into the stash (below)
     #[arg(long, value_name = "DIR", conflicts_with_all = ["dry_run", "if_driver_changed", "finish"])]
     pub(crate) mesa_foz: Option<PathBuf>,
     /// Worker processes at a time; default: half the cores
@@ -132,8 +128,7 @@ pub(crate) struct PrewarmArgs {
     /// The longest time for one pipeline
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) timeout: u64,
-    /// The most resident memory of one worker; default: half the machine's divided by the workers, between 512 MiB and
-    /// 4 GiB
+    /// The most resident memory of one worker; default: its share of half the machine's, from 512 MiB to 4 GiB
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<bytesize::ByteSize>,
     /// Work at the lowest priority, for processors and disks
@@ -163,7 +158,7 @@ pub(crate) struct PrewarmArgs {
     /// Look into this folder instead of the user's stash
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
-    /// Use this layer library instead of the tool's own, as VKSTASH_LIBRARY does
+    /// Use this layer library in place of the tool's own, as VKSTASH_LIBRARY does
     #[arg(long, value_name = "FILE")]
     pub(crate) library: Option<PathBuf>,
 }

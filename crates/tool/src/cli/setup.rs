@@ -20,7 +20,7 @@ pub(crate) struct InstallArgs {
 pub(crate) struct UninstallArgs {
     #[command(flatten)]
     pub(crate) place: PlaceArgs,
-    /// Also delete what was recorded, your settings, and what vkstash-remote has fetched; asks first
+    /// Also delete the stash, your settings, and what vkstash-remote has fetched; asks first
     #[arg(long, conflicts_with_all = ["system", "prefix", "destdir"])]
     pub(crate) purge: bool,
     /// Do not ask
@@ -33,10 +33,10 @@ pub(crate) struct PlaceArgs {
     /// For all users, below /usr/local, instead of for this user
     #[arg(long)]
     pub(crate) system: bool,
-    /// For all users, below this folder instead of /usr/local
+    /// For all users, below this folder
     #[arg(long, value_name = "DIR")]
     pub(crate) prefix: Option<PathBuf>,
-    /// Write below this folder as if it were the root
+    /// Take this folder for the root of the file system
     #[arg(long, value_name = "DIR")]
     pub(crate) destdir: Option<PathBuf>,
 }
