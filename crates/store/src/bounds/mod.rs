@@ -1,5 +1,5 @@
 //! Decisions about what a stash keeps, and how its segments are merged. They are made from numbers; no file is touched.
-//! docs/process.md has the rules, the defaults and their reasons.
+//! docs/process.md has the rules, docs/configuration.md the defaults.
 //!
 //! | file | what it knows |
 //! |---|---|
