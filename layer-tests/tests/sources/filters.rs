@@ -55,7 +55,7 @@ fn the_tests_that_show_a_difference_exist() {
     let repository = tests.join("../..");
     let document = fs::read_to_string(repository.join("docs/COMPAT.md")).unwrap();
     let named = named(&document);
-    assert!(named.len() > 90, "{}", named.len());
+    assert!(named.len() > 80, "{}", named.len());
     let unshown: Vec<&str> = document.lines().filter(|line| is_unshown(line)).collect();
     assert!(unshown.is_empty(), "{}", unshown.join("\n"));
     for (file, function) in named {
