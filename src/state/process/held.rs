@@ -23,8 +23,8 @@ mod tests {
     #[test]
     fn what_is_held_in_a_driver_is_listed() {
         let text = include_str!("../../../docs/process.md");
-        let (_, section) = text.split_once("## What is held in a driver").unwrap();
-        let (section, _) = section.split_once("\n## ").unwrap();
+        let (_, section) = text.split_once("### What is held in a driver").unwrap();
+        let (section, _) = section.split_once("\n### ").unwrap();
         let rows = section.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` |"));
         let names: Vec<&str> = rows.map(|(name, _)| name).collect();
         let all = [WIDTH, WORKER, CLOSED_GATE, WHOLE_ANSWER, PARKED_PIPELINE, COMPANION];

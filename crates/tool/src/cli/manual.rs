@@ -9,7 +9,7 @@ use clap_mangen::Man;
 use clap_mangen::roff::{Inline, Roff, bold, roman};
 
 use crate::cli::{Cli, ManArgs};
-use crate::config::reference;
+use crate::config::meanings;
 
 /// Code in the texts of commands is indented by so much.
 const CODE: &str = "    ";
@@ -34,7 +34,7 @@ pub(crate) fn man(args: &ManArgs) -> Result<(), ManualError> {
 fn environment() -> Roff {
     let mut section = Roff::new();
     section.control("SH", ["ENVIRONMENT"]);
-    for (name, meaning) in reference::environment() {
+    for (name, meaning) in meanings::environment() {
         section.control("TP", []).text([bold(name)]).text([roman(meaning)]);
     }
     section

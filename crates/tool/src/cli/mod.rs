@@ -22,7 +22,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::config::reference;
+use crate::config::meanings;
 
 pub(crate) use care::*;
 pub(crate) use exchange::*;
@@ -90,7 +90,7 @@ pub(crate) enum Command {
     /// Show each setting and where it comes from, or change the configuration file
     ///
     /// The file is ~/.config/vkstash/config.toml; with --dir, config.toml in that stash (docs/configuration.md).
-    #[command(after_long_help = reference::settings())]
+    #[command(after_long_help = meanings::settings())]
     Config(ConfigArgs),
     /// Show or store what background work may do: what is made before programs ask for it
     ///

@@ -4,10 +4,10 @@
 //! - [`problems`] mistakes in a file, and what was meant
 //! - [`slips`] values that are more often a slip than a wish
 //! - [`in_force`] the settings in force, and their sources
-//! - [`reference`] what each setting and each variable means, for the help and the man page
+//! - [`meanings`] what each setting and each variable means, for the help and the man page
 
 pub(crate) mod edit;
 pub(crate) mod in_force;
+pub(crate) mod meanings;
 pub(crate) mod problems;
-pub(crate) mod reference;
 pub(crate) mod slips;
