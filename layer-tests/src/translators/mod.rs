@@ -1,5 +1,17 @@
 //! Clients with the habits of programs that translate shaders at run time: VK_EXT_shader_module_identifier was made
-//! for them, and their expectations are the hardest to meet (contract 8).
+//! for them, and their expectations are the hardest to meet.
+//!
+//! vkd3d-proton (commit d01924b) enables identifiers where extension and feature are there, without looking for cache
+//! control. It asks vkGetShaderModuleIdentifierEXT alone, and keeps identifiers with the algorithm UUID in its own
+//! files, which it discards if that UUID changes. It stores no SPIR-V then: a miss costs a translation. Its calls have
+//! one create info, no allocator, no module, FAIL_ON_COMPILE_REQUIRED in the new flags, also for libraries and links,
+//! and mostly an empty cache each. On COMPILE_REQUIRED it uses modules; another positive code gives it an invalid
+//! handle.
+//!
+//! DXVK (commit c935e69) needs pipelineCreationCacheControl and the identifier feature, asks
+//! vkGetShaderModuleCreateInfoIdentifierEXT alone, keeps identifiers in memory, and uses no cache and code in the
+//! stage's chain. It names identifiers only for a library or a compute pipeline that it has destroyed, and expects that
+//! to be instant. It does not repeat a failed link.
 //!
 //! - [`vkd3d`] the habits of vkd3d-proton: a cache for each pipeline, identifiers kept on disk
 //! - [`dxvk`] the habits of DXVK: pipeline libraries, links that must be instant, identifiers in memory

@@ -1,5 +1,5 @@
 //! Programs that translate shaders at run time: cold, warm, after a driver update, and after the layer is removed
-//! (contract 8).
+//!.
 
 mod clients;
 mod dxvk;

@@ -156,8 +156,6 @@ pub(crate) enum Command {
     #[command(after_long_help = include_str!("pages/verify.txt"))]
     Verify(VerifyArgs),
     /// Print what a shell needs to complete commands and options
-    ///
-    /// For bash: `vkstash completions bash > ~/.local/share/bash-completion/completions/vkstash`
     Completions(CompletionsArgs),
     /// Write the man pages, for packages
     #[command(hide = true)]

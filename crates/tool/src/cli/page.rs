@@ -34,7 +34,7 @@ fn sentence(text: &str) -> String {
     if text.ends_with(['.', ':', '`']) { text.to_owned() } else { format!("{text}.") }
 }
 
-/// Makes links of the names of documents, such as docs/bases.md.
+/// Makes links of the names of documents, such as docs/remote.md.
 fn linked(text: &str) -> String {
     let is_name = |letter: char| letter.is_ascii_alphanumeric() || "/._-#".contains(letter);
     let mut pieces = text.split("docs/");
