@@ -1,5 +1,5 @@
 //! Tests of the pages: each is reached from README.md, each link leads somewhere, a limit that a table names is that
-//! of the code, and a default stands on one page.
+//! of the code, a default stands on one page, and pages stay short.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -373,4 +373,23 @@ fn defaults_that_are_said_again_are_found() {
     let said = said_again(text, &defaults);
     assert_eq!(said.len(), 2, "{said:?}");
     assert!(said[0].starts_with("limit is 4 GiB: At most") && said[1].starts_with("V_MS is 15"), "{said:?}");
+}
+
+/// The bytes of all pages of docs/ but the evidence, and of the two pages of the design.
+const MOST: [(&str, usize); 3] =
+    [("docs", 220_000), ("docs/architecture.md", 25_000), ("docs/process.md", 30_000)];
+/// The lines of README.md, which is one screen.
+const MOST_LINES: usize = 80;
+
+/// What is longer than a reader should have to read: something goes when something is added.
+#[test]
+fn pages_stay_short() {
+    let pages = pages();
+    for (place, most) in MOST {
+        let is_in = |page: &&PathBuf| page.starts_with(place) && !page.starts_with("docs/evidence");
+        let bytes: usize = pages.iter().filter(|(page, _)| is_in(page)).map(|(_, text)| text.len()).sum();
+        assert!(0 < bytes && bytes <= most, "{place} has {bytes} bytes");
+    }
+    let lines = pages[Path::new("README.md")].lines().count();
+    assert!(lines <= MOST_LINES, "README.md has {lines} lines");
 }

@@ -1,5 +1,4 @@
-//! Programs that translate shaders at run time: cold, warm, after a driver update, and after the layer is removed
-//!.
+//! Programs that translate shaders at run time: cold, warm, after a driver update, and after the layer is removed.
 
 mod clients;
 mod dxvk;
