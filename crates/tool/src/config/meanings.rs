@@ -94,26 +94,6 @@ mod tests {
         assert_eq!(fs::read_to_string(PAGE).unwrap(), page);
     }
 
-    /// The page of a list's entry exists, and has the section.
-    #[test]
-    fn the_lists_name_sections_that_exist() {
-        let pages = SETTINGS.iter().map(|setting| setting.page);
-        for page in pages.chain(variables::ALL.iter().map(|variable| variable.page)) {
-            let (file, section) = page.split_once('#').unwrap_or((page, ""));
-            if file.is_empty() {
-                continue;
-            }
-            let text =
-                fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/").to_owned() + file);
-            let anchor = |line: &str| {
-                let title = line.strip_prefix('#')?.trim_start_matches('#').trim().to_lowercase();
-                Some(title.replace(' ', "-").replace([',', '\''], ""))
-            };
-            let has = text.unwrap().lines().filter_map(anchor).any(|anchor| anchor == section);
-            assert!(section.is_empty() || has, "{page}");
-        }
-    }
-
     #[test]
     fn the_help_has_every_setting_in_short_lines() {
         let help = settings();
